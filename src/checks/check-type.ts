@@ -1,0 +1,116 @@
+import type { z } from 'zod';
+import type { Resolver } from './resolve.ts';
+import type { Limiter } from './limiter.ts';
+
+/** What a runner may touch. No globals, no process.env, no child processes but through `ping`. */
+export interface RunContext {
+  /** Aborts when the run is cancelled or its time is up. */
+  readonly signal: AbortSignal;
+  /** Proxy for HTTP targets, or null. */
+  readonly proxyUrl: string | null;
+  readonly resolver: Resolver;
+  /** Bounds TLS handshakes under way in this process: 64 at once would add 33–56 ms to each. */
+  readonly handshakes: Limiter;
+}
+
+export interface Failure {
+  /** Stable word: `ECONNREFUSED`, `ASSERTION`, `MAX_RESPONSE_TIME`, … */
+  code: string;
+  /** One sentence for a person. */
+  message: string;
+  /** A transport failure: what `onlyOn: NETWORK_ERROR` retries. */
+  network: boolean;
+}
+
+/** What one try found out about its target. */
+export interface Outcome {
+  verdict: 'passed' | 'degraded' | 'failed';
+  overMaxResponseTime: boolean;
+  /** ms; null when nothing answered. */
+  responseTimeMs: number | null;
+  /** Empty unless failed. */
+  failures: Failure[];
+  /** Durations in ms. */
+  phases: Record<string, number>;
+  statusCode: number | null;
+  /** Address that was contacted. */
+  resolvedAddress: string | null;
+  /** The type's result object, as the REST interface shows it. */
+  detail: Record<string, unknown>;
+}
+
+/**
+ * Thrown by a runner when the agent, not the target, is at fault: no working resolver, no permission
+ * for ICMP, a network that is down here. The result gets `hasErrors`, never `hasFailures`.
+ */
+export class AgentFault extends Error {
+  readonly code: string;
+  /** What was learned before, shown with the result. */
+  readonly detail: Record<string, unknown>;
+  constructor(code: string, message: string, detail: Record<string, unknown> = {}, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'AgentFault';
+    this.code = code;
+    this.detail = detail;
+  }
+}
+
+export interface Runner<Spec> {
+  run(spec: Spec, context: RunContext): Promise<Outcome>;
+}
+
+export interface Definition<Fields extends z.ZodObject> {
+  /** Name in the interface: `TCP`. */
+  name: string;
+  /** Path segment of `/v1/checks/{route}`. */
+  route: string;
+  /** How the agent executes it: in a shared probe, one script process, or one process tree per run. */
+  lane: 'probe' | 'script' | 'suite';
+  /** Member of a check result that holds the detail. */
+  resultField: `${string}CheckResult`;
+  /** The fields that only this type has, with defaults and bounds; unknown fields are refused. */
+  fields: Fields;
+  /** Longest time one try may take, ms, on top of nothing: the agent kills the try then. */
+  timeoutMs(spec: z.infer<Fields>): number;
+  /** Loaded by the probe only, so that the service never loads network code. */
+  runner(): Promise<Runner<z.infer<Fields> & CommonSpec>>;
+}
+
+/** The common fields that a runner needs besides its own. */
+export interface CommonSpec {
+  shouldFail: boolean;
+  environmentVariables?: readonly { key: string; value: string }[] | null | undefined;
+}
+
+/** A check type with its own types closed over: callers hold `unknown`, never a cast. */
+export interface CheckType {
+  readonly name: string;
+  readonly route: string;
+  readonly lane: 'probe' | 'script' | 'suite';
+  readonly resultField: `${string}CheckResult`;
+  readonly fields: z.ZodObject;
+  timeoutMs(spec: unknown): number;
+  /** @throws AgentFault, or a ZodError when the spec is not this type's */
+  run(spec: unknown, context: RunContext): Promise<Outcome>;
+}
+
+export function defineCheckType<Fields extends z.ZodObject>(def: Definition<Fields>): CheckType {
+  return {
+    name: def.name,
+    route: def.route,
+    lane: def.lane,
+    resultField: def.resultField,
+    fields: def.fields,
+    timeoutMs: (spec) => def.timeoutMs(def.fields.strip().parse(spec) as z.infer<Fields>),
+    run: async (spec, context) => {
+      const runner = await def.runner();
+      const own = def.fields.strip().parse(spec) as z.infer<Fields>;
+      return runner.run({ ...own, ...commonOf(spec) }, context);
+    },
+  };
+}
+
+function commonOf(spec: unknown): CommonSpec {
+  const { shouldFail, environmentVariables } = spec as Partial<CommonSpec>;
+  return { shouldFail: shouldFail === true, environmentVariables: environmentVariables ?? null };
+}

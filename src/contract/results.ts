@@ -1,0 +1,68 @@
+import { z } from 'zod';
+
+/**
+ * What one try of a run found. The agent reports facts only; whether they are counted as FINAL or
+ * ATTEMPT is the service's decision, taken in the transaction that closes the run.
+ *
+ * hasFailures: the target failed. hasErrors: the agent could not observe it. Never both.
+ */
+export const RunResult = z.object({
+  /** derivedId(sequenceId, attempt, token): a resend has the same id. */
+  resultId: z.uuid(),
+  runId: z.int().positive(),
+  sequenceId: z.uuid(),
+  token: z.int().positive(),
+  attempt: z.int().min(0),
+  startedAt: z.iso.datetime(),
+  stoppedAt: z.iso.datetime(),
+  /** ms, or null when nothing was measured. */
+  responseTimeMs: z.number().min(0).nullable(),
+  flags: z.object({
+    hasFailures: z.boolean(),
+    hasErrors: z.boolean(),
+    isDegraded: z.boolean(),
+    isCancelled: z.boolean(),
+    overMaxResponseTime: z.boolean(),
+  }),
+  /**
+   * Why it failed, most important first. `network` marks transport failures (refused, reset, timed
+   * out, not resolved), the only ones that `onlyOn: NETWORK_ERROR` retries.
+   */
+  errors: z.array(z.object({ code: z.string(), message: z.string(), network: z.boolean() })),
+  /** Phases in ms by the interface's names (wait, dns, tcp, tls, firstByte, download, total). */
+  phases: z.record(z.string(), z.number()),
+  statusCode: z.int().nullable(),
+  measured: z.object({
+    /** Largest delay of the probe's event loop while the try ran, ms. */
+    eventLoopDelayMs: z.number().min(0),
+    /** Address that was contacted, or null. */
+    resolvedAddress: z.string().nullable(),
+  }),
+  /** Keyed by the result's name in the interface: `{ apiCheckResult: … }`. */
+  detail: z.record(z.string(), z.unknown()),
+});
+export type RunResult = z.infer<typeof RunResult>;
+
+export const ResultBatch = z.object({
+  agentId: z.uuid(),
+  sentAt: z.iso.datetime(),
+  /** Service clock minus agent clock, ms, from the lowest-latency exchange seen; null before one. */
+  clockOffsetMs: z.number().nullable(),
+  results: z.array(RunResult).min(1).max(100),
+});
+export type ResultBatch = z.infer<typeof ResultBatch>;
+
+/**
+ * stored: counted. duplicate: this very result was stored before. late: another outcome of the run was
+ * first; kept, not counted. rejected: never acceptable. retry: send again after `afterMs`.
+ */
+export const ResultReceipt = z.object({
+  resultId: z.uuid(),
+  status: z.enum(['stored', 'duplicate', 'late', 'rejected', 'retry']),
+  reason: z.string().optional(),
+  afterMs: z.number().optional(),
+});
+export type ResultReceipt = z.infer<typeof ResultReceipt>;
+
+/** Answer to a batch, sent after COMMIT only: one receipt per result, in order. */
+export const ResultReceipts = z.object({ receipts: z.array(ResultReceipt) });

@@ -1,0 +1,63 @@
+import { z } from 'zod';
+import { FromAgent, FromService } from './messages.ts';
+import { ResultBatch, ResultReceipts } from './results.ts';
+
+/** Protocol numbers that this build speaks, both ends. The service serves N and N-1. */
+export const PROTOCOL = { min: 1, max: 1 } as const;
+export const SUBPROTOCOL = 'agent.v1.json';
+/** Largest control frame either side accepts, bytes. */
+export const MAX_FRAME_BYTES = 1024 * 1024;
+/** Largest result batch body after decompression, bytes. */
+export const MAX_BATCH_BYTES = 8 * 1024 * 1024;
+/** Longest time the service holds a poll, ms: below the 30 s after which common proxies cut. */
+export const POLL_HOLD_MS = 25_000;
+
+/** Timing of leases. The service sends its values in `welcome`; tests shorten them. */
+export const DEFAULT_TIMING = {
+  renewEveryMs: 20_000,
+  leaseMs: 300_000,
+  acceptMs: 10_000,
+  /** A run waits this long in the queue, counted from the moment it became due. */
+  queueExpiryMs: 360_000,
+  /** Without a renewal for this long an agent gets no new offers. */
+  suspectMs: 60_000,
+  /** Leases that may end without a result before a run is given up. */
+  maxDeliveries: 3,
+} as const;
+export type Timing = { [K in keyof typeof DEFAULT_TIMING]: number };
+
+/** An agent ends a run itself at this share of the lease: before anyone else may start it. */
+export const SELF_FENCE_SHARE = 0.95;
+
+/** The socket carries one message per frame. Authorization: Bearer <location key>. */
+export const CONNECT_PATH = '/agent/v1/connect';
+
+/** Long poll: opens a session. The body is a hello, the reply its welcome. */
+export const OpenSession = {
+  method: 'POST',
+  path: '/agent/v1/sessions',
+  body: z.object({ messages: z.array(FromAgent).min(1) }),
+} as const;
+/** Long poll: delivers messages, waits up to POLL_HOLD_MS for answers. */
+export const Poll = {
+  method: 'POST',
+  path: '/agent/v1/sessions/:sid/poll',
+  body: z.object({
+    messages: z.array(FromAgent),
+    /** False: answer at once, so that a waiting poll is never needed to send. */
+    wait: z.boolean(),
+  }),
+} as const;
+export const PollReply = z.object({
+  messages: z.array(FromService),
+  close: z.object({ code: z.int(), reason: z.string() }).optional(),
+});
+export type PollReply = z.infer<typeof PollReply>;
+
+/** Result batches, always over HTTP; content-encoding zstd or gzip allowed. */
+export const PostResults = {
+  method: 'POST',
+  path: '/agent/v1/results',
+  body: ResultBatch,
+  reply: ResultReceipts,
+} as const;

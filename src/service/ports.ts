@@ -1,0 +1,95 @@
+import type { Kysely, Transaction } from 'kysely';
+import type { RunResult, ResultReceipt, RunRef, Job, HeldRun, Timing } from '../contract/index.ts';
+import type { Log } from '../kit/log.ts';
+import type { Database } from './store/schema.ts';
+
+/** How the rooms of the service know one another. Only service/index.ts constructs them. */
+
+export type Db = Kysely<Database>;
+export type Trx = Transaction<Database>;
+
+/**
+ * Something may have changed: look again. Wake-ups are hints, may be lost or doubled, and are sent
+ * outside the write transaction (NOTIFY inside it halves the commit rate). Polling is the truth.
+ */
+export type Topic =
+  | `runs:${string}` // runs:<accountId>/<location slug>: something to claim
+  | `session:${string}` // session:<check session id>: its status changed
+  | `agent:${string}` // agent:<agentId>: a cancel, or its session was replaced
+  | `key:${string}`; // key:<location key id>: revoked
+
+export interface Store {
+  readonly db: Db;
+  readonly kind: 'postgres' | 'embedded';
+  wake(topic: Topic): void;
+  /** @returns stops listening */
+  onWake(listener: (topic: Topic) => void): () => void;
+  /** True while a trivial query answers; for /-/readiness. */
+  ping(): Promise<boolean>;
+  close(): Promise<void>;
+}
+
+/** What a trigger starts for one check. */
+export interface NewSession {
+  accountId: string;
+  checkId: string;
+  checkType: string;
+  name: string;
+  runSource: 'SCHEDULER' | 'SCHEDULE_NOW' | 'TRIGGER_API';
+  /** 0 on demand, 1 scheduled, 2 catch-up. */
+  lane: 0 | 1 | 2;
+  scheduledAt: Date;
+  /** Where to run: one run each. */
+  locations: string[];
+  definition: Record<string, unknown>;
+  timeoutMs: number;
+}
+
+export interface LeasedAgent {
+  agentId: string;
+  accountId: string;
+  location: string;
+  checkTypes: string[];
+}
+
+/** The queue: the only room that writes run, check_session, check_result and result_late. */
+export interface Queue {
+  /** One session with its runs. Idempotent: the same check, location, instant and source make the same ids. */
+  start(sessions: readonly NewSession[], trx?: Trx): Promise<{ sessionId: string; sequenceIds: string[] }[]>;
+  /** Offers up to `limit` runs to the agent; each lease is `acceptMs` until accepted. */
+  claim(agent: LeasedAgent, limit: number): Promise<Job[]>;
+  accept(agentId: string, runs: readonly RunRef[]): Promise<{ ok: RunRef[]; lost: RunRef[] }>;
+  /** Back to the queue now. `exclude`: never offer it to this agent again. */
+  decline(agentId: string, runs: readonly RunRef[], exclude: boolean): Promise<void>;
+  renew(
+    agentId: string,
+    runs: readonly HeldRun[],
+  ): Promise<{ ok: RunRef[]; lost: RunRef[]; cancel: RunRef[] }>;
+  /** Gives runs back un-finished; they are due again at once. */
+  release(agentId: string, runs: readonly RunRef[]): Promise<void>;
+  /**
+   * Squares the service's view with the agent's inventory at hello: runs leased to this agent that it
+   * does not hold go back to the queue; runs it holds but does not own are returned to be stopped.
+   */
+  reconcile(agentId: string, held: readonly HeldRun[]): Promise<{ drop: RunRef[] }>;
+  /** Stores a batch; each receipt is true only after its commit. Exactly one FINAL per run is counted. */
+  record(
+    location: { accountId: string; slug: string },
+    results: readonly RunResult[],
+  ): Promise<ResultReceipt[]>;
+  /** Cancels what is not finished; false when the session is unknown. */
+  cancelSession(accountId: string, sessionId: string, sequenceIds?: readonly string[]): Promise<boolean>;
+  /** Drops queued runs of a deleted or deactivated check. */
+  forgetCheck(checkId: string, trx?: Trx): Promise<void>;
+  /** Reaper and expiry; runs until the signal aborts. */
+  loop(signal: AbortSignal): Promise<void>;
+}
+
+export interface ServiceContext {
+  store: Store;
+  queue: Queue;
+  timing: Timing;
+  log: Log;
+  /** Address under which clients reach the service, for links in answers; no trailing slash. */
+  publicUrl: string;
+}

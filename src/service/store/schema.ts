@@ -1,0 +1,202 @@
+import type { ColumnType, Generated } from 'kysely';
+
+/** Rows as kysely sees them. The SQL that makes them is in migrations/. */
+type Stamp = ColumnType<Date, Date | string | undefined, Date | string>;
+type NullableStamp = ColumnType<Date | null, Date | string | null | undefined, Date | string | null>;
+/** A 64-bit number below 2^53; both drivers are set to return a JS number. */
+type BigId = Generated<number>;
+type Json<T> = ColumnType<T, string, string>;
+
+export interface AccountTable {
+  id: string;
+  name: string;
+  created_at: Generated<Date>;
+}
+
+export interface ApiKeyTable {
+  id: string;
+  account_id: string;
+  name: string;
+  hash: Buffer;
+  masked: string;
+  created_at: Generated<Date>;
+  last_used_at: NullableStamp;
+}
+
+export interface PrivateLocationTable {
+  id: string;
+  account_id: string;
+  name: string;
+  slug: string;
+  icon: string;
+  proxy_url: string | null;
+  last_seen: NullableStamp;
+  created_at: Generated<Date>;
+  updated_at: NullableStamp;
+}
+
+export interface PrivateLocationKeyTable {
+  id: string;
+  location_id: string;
+  hash: Buffer;
+  masked: string;
+  created_at: Generated<Date>;
+  updated_at: NullableStamp;
+  last_used_at: NullableStamp;
+}
+
+/** One row per agentId that ever said hello; `session_id` is null while it is not connected. */
+export interface AgentTable {
+  id: string;
+  location_id: string;
+  /** Key of the present session: its removal ends the session. */
+  key_id: string | null;
+  instance_id: string;
+  session_id: string | null;
+  /** Rises at each hello of this agent. */
+  epoch: number;
+  version: string;
+  check_types: string[];
+  slots: number;
+  free: number;
+  draining: boolean;
+  connected_at: NullableStamp;
+  last_seen: Stamp;
+}
+
+export interface CheckTable {
+  id: string;
+  account_id: string;
+  type: string;
+  name: string;
+  activated: boolean;
+  tags: string[];
+  /** Slugs and region codes, regions first, in the order of the definition. */
+  run_locations: string[];
+  interval_ms: number;
+  /** The parsed definition: CommonFields and the type's own fields. */
+  definition: Json<Record<string, unknown>>;
+  /** When the scheduler starts it next; null while not activated. */
+  next_at: NullableStamp;
+  /** Ticks so far: chooses the location in round-robin. */
+  ticks: Generated<number>;
+  created_at: Generated<Date>;
+  updated_at: NullableStamp;
+}
+
+export interface CheckSessionTable {
+  id: string;
+  account_id: string;
+  check_id: string;
+  check_type: string;
+  name: string;
+  run_source: string | null;
+  status: string;
+  run_locations: string[];
+  started_at: Stamp;
+  stopped_at: NullableStamp;
+}
+
+/** Run states. Terminal from `done` on. */
+export const RunState = {
+  queued: 0,
+  offered: 1,
+  running: 2,
+  done: 3,
+  cancelled: 4,
+  expired: 5,
+  poison: 6,
+} as const;
+
+/** The queue is this table: one row per check, location and session. Only the queue room writes it. */
+export interface RunTable {
+  id: BigId;
+  sequence_id: string;
+  session_id: string;
+  check_id: string;
+  account_id: string;
+  /** Slug of a private location or a region code. */
+  location: string;
+  check_type: string;
+  /** 0 on demand, 1 scheduled, 2 catch-up. */
+  lane: number;
+  state: Generated<number>;
+  token: Generated<number>;
+  deliveries: Generated<number>;
+  /** Tries that have been recorded as ATTEMPT. */
+  attempt: Generated<number>;
+  scheduled_at: Stamp;
+  /** When the first try began; the retry budget counts from here. */
+  first_started_at: NullableStamp;
+  not_before: Stamp;
+  expires_at: Stamp;
+  agent_id: string | null;
+  lease_until: NullableStamp;
+  hard_until: NullableStamp;
+  cancel_requested: Generated<boolean>;
+  excluded_agents: Generated<string[]>;
+  timeout_ms: number;
+  /** Why it expired: NO_AGENT_CONNECTED, ALL_AGENTS_BUSY, NO_CAPABLE_AGENT. */
+  end_reason: string | null;
+  finished_at: NullableStamp;
+  /** The definition as it was when the run was made. */
+  payload: Json<Record<string, unknown>>;
+}
+
+/** Partitioned by day on scheduled_at. Primary key (scheduled_at, id). */
+export interface CheckResultTable {
+  id: string;
+  scheduled_at: Stamp;
+  account_id: string;
+  check_id: string;
+  check_type: string;
+  name: string;
+  session_id: string;
+  run_id: number;
+  sequence_id: string;
+  location: string;
+  result_type: 'FINAL' | 'ATTEMPT';
+  attempts: number;
+  has_failures: boolean;
+  has_errors: boolean;
+  is_degraded: boolean;
+  is_cancelled: boolean;
+  over_max_response_time: boolean;
+  response_time: number | null;
+  status_code: number | null;
+  phases: Json<Record<string, number>>;
+  started_at: Stamp;
+  stopped_at: Stamp;
+  created_at: Generated<Date>;
+}
+
+/** The result's detail, apart from the row that lists and roll-ups read. Same partitions. */
+export interface CheckResultDetailTable {
+  result_id: string;
+  scheduled_at: Stamp;
+  /** errors, measured, and the type's result object under its name in the interface. */
+  detail: Json<Record<string, unknown>>;
+}
+
+/** Outcomes that came after another one was counted. Kept for inspection, never counted. */
+export interface ResultLateTable {
+  id: string;
+  run_id: number;
+  session_id: string | null;
+  received_at: Generated<Date>;
+  body: Json<Record<string, unknown>>;
+}
+
+export interface Database {
+  account: AccountTable;
+  api_key: ApiKeyTable;
+  private_location: PrivateLocationTable;
+  private_location_key: PrivateLocationKeyTable;
+  agent: AgentTable;
+  check_def: CheckTable;
+  check_session: CheckSessionTable;
+  run: RunTable;
+  check_result: CheckResultTable;
+  check_result_detail: CheckResultDetailTable;
+  result_late: ResultLateTable;
+}
