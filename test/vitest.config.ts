@@ -1,0 +1,24 @@
+import { defineConfig } from 'vitest/config';
+
+const project = (name: string, include: string[], more: object = {}) => ({
+  extends: true as const,
+  test: { name, include, ...more },
+});
+
+/** unit and arch need no service; the others say in test/support what they need and skip with a printed reason. */
+export default defineConfig({
+  root: new URL('..', import.meta.url).pathname,
+  test: {
+    projects: [
+      project('unit', ['src/**/*.test.ts']),
+      project('arch', ['test/arch/**/*.test.ts']),
+      project('contract', ['test/contract/**/*.test.ts']),
+      project('conformance', ['test/conformance/**/*.test.ts'], { testTimeout: 60_000, hookTimeout: 60_000 }),
+      project('e2e', ['test/e2e/**/*.test.ts'], {
+        fileParallelism: false,
+        testTimeout: 120_000,
+        hookTimeout: 120_000,
+      }),
+    ],
+  },
+});
