@@ -1,5 +1,8 @@
 import { z } from 'zod';
 
+/** The store keeps counters in 32 bits; what does not fit is refused at the door. */
+const Counter = z.int().max(2_147_483_647);
+
 /**
  * A run as the agent sees it: one try of one check at one location. `spec` is the check's own
  * definition; its type's schema (src/checks) says what is in it. `checkType` is an open string: an
@@ -8,7 +11,7 @@ import { z } from 'zod';
 export const Job = z.object({
   runId: z.int().positive(),
   /** The fence: rises by one at each claim of the run. */
-  token: z.int().positive(),
+  token: Counter.positive(),
   /** 0 for the first try of a run, 1 for its first retry, … */
   attempt: z.int().min(0),
   sequenceId: z.uuid(),
@@ -30,5 +33,5 @@ export const Job = z.object({
 export type Job = z.infer<typeof Job>;
 
 /** Names a claimed run. Every message about a run carries both. */
-export const RunRef = z.object({ runId: z.int().positive(), token: z.int().positive() });
+export const RunRef = z.object({ runId: z.int().positive(), token: Counter.positive() });
 export type RunRef = z.infer<typeof RunRef>;

@@ -9,13 +9,22 @@ const message = <T extends string, D extends z.ZodObject>(t: T, d: D) =>
   z.object({
     v: z.literal(1),
     t: z.literal(t),
-    id: z.string(),
-    re: z.string().optional(),
+    id: z.string().max(100),
+    re: z.string().max(100).optional(),
     ep: z.int().optional(),
     d,
   });
 
 const Clock = z.object({ t0: z.number() });
+
+/** One printable line: it is stored and shown. */
+const Line = z
+  .string()
+  .max(100)
+  .regex(/^[^\p{C}]*$/u, 'control characters are not allowed');
+/** Keeps the largest list of runs, an inventory, well below MAX_FRAME_BYTES. */
+const MAX_RUNS = 5000;
+const MAX_SLOTS = 10_000;
 
 /** A run that the agent holds. `spooled`: finished, its result not yet acknowledged. */
 export const HeldRun = RunRef.extend({
@@ -30,35 +39,40 @@ export const Hello = message(
     agentId: z.uuid(),
     /** Random per process. Two live instances of one agentId: the older session is closed (4409). */
     instanceId: z.uuid(),
-    agentVersion: z.string(),
+    agentVersion: Line,
     protocol: z.object({ min: z.int(), max: z.int() }),
-    features: z.array(z.string()),
-    capabilities: z.object({ checkTypes: z.array(z.string()), os: z.string(), arch: z.string() }),
-    slots: z.object({ total: z.int().min(1) }),
-    running: z.array(HeldRun),
+    features: z.array(Line).max(100),
+    capabilities: z.object({ checkTypes: z.array(Line).max(100), os: Line, arch: Line }),
+    slots: z.object({ total: z.int().min(1).max(MAX_SLOTS) }),
+    /** Everything the agent holds; when that is more than fits, without the longest spooled. */
+    running: z.array(HeldRun).max(MAX_RUNS),
     clock: Clock,
   }),
 );
-export const Ready = message('ready', z.object({ free: z.int().min(0) }));
-export const Accept = message('accept', z.object({ runs: z.array(RunRef) }));
+export const Ready = message('ready', z.object({ free: z.int().min(0).max(MAX_SLOTS) }));
+export const Accept = message('accept', z.object({ runs: z.array(RunRef).max(MAX_RUNS) }));
 export const DeclineReason = z.enum(['draining', 'no_capacity', 'unsupported', 'spool_full', 'unreadable']);
 export const Decline = message(
   'decline',
-  z.object({ runs: z.array(RunRef.extend({ reason: DeclineReason })) }),
+  z.object({ runs: z.array(RunRef.extend({ reason: DeclineReason })).max(MAX_RUNS) }),
 );
 export const Renew = message(
   'renew',
-  z.object({ running: z.array(HeldRun), free: z.int().min(0), clock: Clock }),
+  z.object({
+    running: z.array(HeldRun).max(MAX_RUNS),
+    free: z.int().min(0).max(MAX_SLOTS),
+    clock: Clock,
+  }),
 );
 export const Release = message(
   'release',
   z.object({
-    runs: z.array(RunRef),
+    runs: z.array(RunRef).max(MAX_RUNS),
     reason: z.enum(['shutdown', 'crashed_previously', 'interrupted', 'fenced']),
   }),
 );
 export const Drain = message('drain', z.object({ deadlineMs: z.number().min(0) }));
-export const Bye = message('bye', z.object({ reason: z.string() }));
+export const Bye = message('bye', z.object({ reason: Line }));
 
 export const FromAgent = z.discriminatedUnion('t', [
   Hello,

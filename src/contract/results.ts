@@ -1,4 +1,10 @@
 import { z } from 'zod';
+import { RunRef } from './job.ts';
+
+/** Of the agent's clock, which may be wrong, but not so wrong that no store can hold it. */
+const Instant = z.iso.datetime().refine((text) => text >= '1970', 'a time from 1970 on is allowed');
+/** About 12 days in ms; more is no measurement. */
+const Duration = z.number().min(0).max(1e9);
 
 /**
  * What one try of a run found. The agent reports facts only; whether they are counted as FINAL or
@@ -9,14 +15,13 @@ import { z } from 'zod';
 export const RunResult = z.object({
   /** derivedId(sequenceId, attempt, token): a resend has the same id. */
   resultId: z.uuid(),
-  runId: z.int().positive(),
+  ...RunRef.shape,
   sequenceId: z.uuid(),
-  token: z.int().positive(),
-  attempt: z.int().min(0),
-  startedAt: z.iso.datetime(),
-  stoppedAt: z.iso.datetime(),
+  attempt: z.int().min(0).max(1000),
+  startedAt: Instant,
+  stoppedAt: Instant,
   /** ms, or null when nothing was measured. */
-  responseTimeMs: z.number().min(0).nullable(),
+  responseTimeMs: Duration.nullable(),
   flags: z.object({
     hasFailures: z.boolean(),
     hasErrors: z.boolean(),
@@ -28,27 +33,32 @@ export const RunResult = z.object({
    * Why it failed, most important first. `network` marks transport failures (refused, reset, timed
    * out, not resolved), the only ones that `onlyOn: NETWORK_ERROR` retries.
    */
-  errors: z.array(z.object({ code: z.string(), message: z.string(), network: z.boolean() })),
+  errors: z
+    .array(z.object({ code: z.string().max(100), message: z.string(), network: z.boolean() }))
+    .max(1000),
   /** Phases in ms by the interface's names (wait, dns, tcp, tls, firstByte, download, total). */
   phases: z.record(z.string(), z.number()),
-  statusCode: z.int().nullable(),
+  statusCode: z.int().min(0).max(65_535).nullable(),
   measured: z.object({
     /** Largest delay of the probe's event loop while the try ran, ms. */
-    eventLoopDelayMs: z.number().min(0),
+    eventLoopDelayMs: Duration,
     /** Address that was contacted, or null. */
-    resolvedAddress: z.string().nullable(),
+    resolvedAddress: z.string().max(1000).nullable(),
   }),
   /** Keyed by the result's name in the interface: `{ apiCheckResult: … }`. */
   detail: z.record(z.string(), z.unknown()),
 });
 export type RunResult = z.infer<typeof RunResult>;
 
+/** Most results in one batch; `welcome` says so too. */
+export const MAX_BATCH_ITEMS = 100;
+
 export const ResultBatch = z.object({
   agentId: z.uuid(),
   sentAt: z.iso.datetime(),
   /** Service clock minus agent clock, ms, from the lowest-latency exchange seen; null before one. */
   clockOffsetMs: z.number().nullable(),
-  results: z.array(RunResult).min(1).max(100),
+  results: z.array(RunResult).min(1).max(MAX_BATCH_ITEMS),
 });
 export type ResultBatch = z.infer<typeof ResultBatch>;
 

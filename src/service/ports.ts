@@ -46,6 +46,7 @@ export interface NewSession {
 }
 
 export interface LeasedAgent {
+  /** Id of the agent's row, which is not the agentId that the agent calls itself. */
   agentId: string;
   accountId: string;
   location: string;
@@ -65,8 +66,13 @@ export interface Queue {
     agentId: string,
     runs: readonly HeldRun[],
   ): Promise<{ ok: RunRef[]; lost: RunRef[]; cancel: RunRef[] }>;
-  /** Gives runs back un-finished; they are due again at once. */
-  release(agentId: string, runs: readonly RunRef[]): Promise<void>;
+  /** Runs that this agent holds and whose cancellation was asked for. */
+  toCancel(agentId: string): Promise<RunRef[]>;
+  /**
+   * Gives runs back un-finished; they are due again at once. Only with `crashed` does the delivery
+   * count against the run: three rolling restarts of agents must not poison it.
+   */
+  release(agentId: string, runs: readonly RunRef[], crashed: boolean): Promise<void>;
   /**
    * Squares the service's view with the agent's inventory at hello: runs leased to this agent that it
    * does not hold go back to the queue; runs it holds but does not own are returned to be stopped.
