@@ -1,0 +1,78 @@
+import { parseArgs } from 'node:util';
+import { ExitCode, FatalError, messageOf } from '../kit/errors.ts';
+import type { Environment } from '../kit/settings.ts';
+import type { Shutdown } from './signals.ts';
+
+export interface Option {
+  type: 'string' | 'boolean';
+  /** Placeholder of the value in help: `DIR`. */
+  value?: string;
+  meaning: string;
+}
+
+/** What a command gets when it runs. */
+export interface Invocation {
+  readonly options: Readonly<Record<string, string | boolean | undefined>>;
+  readonly operands: readonly string[];
+  /** Environment over `.env`. */
+  readonly env: Environment;
+  readonly shutdown: Shutdown;
+  readonly version: string;
+}
+
+export interface Command {
+  readonly name: string;
+  /** One line, also in README.md. */
+  readonly summary: string;
+  /** Names of the operands, all required. */
+  readonly operands: readonly string[];
+  readonly options: Readonly<Record<string, Option>>;
+  /** Shown below the options by `vedette help COMMAND`. */
+  readonly details: string;
+  /** Loaded on use, so that the agent never loads the service. */
+  readonly load: () => Promise<(invocation: Invocation) => Promise<ExitCode>>;
+}
+
+/**
+ * Options and operands of one command line.
+ * @throws FatalError with exit code 2 and one line
+ */
+export function parseCommandLine(
+  command: Command,
+  args: readonly string[],
+): Pick<Invocation, 'options' | 'operands'> {
+  const parsed = strictly(command, args);
+  const missing = command.operands[parsed.positionals.length];
+  if (missing !== undefined) throw badUsage(command, `${missing} is missing`);
+  const extra = parsed.positionals[command.operands.length];
+  if (extra !== undefined) throw badUsage(command, `unexpected argument '${extra}'`);
+  return { options: parsed.values, operands: parsed.positionals };
+}
+
+function strictly(command: Command, args: readonly string[]) {
+  const options = Object.fromEntries(
+    Object.entries(command.options).map(([name, { type }]) => [name, { type }] as const),
+  );
+  try {
+    return parseArgs({ args: [...args], options, allowPositionals: true });
+  } catch (error) {
+    // Node adds advice about `--` after the first sentence.
+    throw badUsage(command, messageOf(error).split(/[.\n]( |$)/)[0]!);
+  }
+}
+
+function badUsage(command: Command, problem: string): FatalError {
+  return new FatalError(
+    ExitCode.usage,
+    `${command.name}: ${problem}; 'vedette help ${command.name}' says more`,
+  );
+}
+
+/** The synopsis: `vedette run [OPTIONS] FILE`. */
+export function usage({ name, operands, options }: Command): string {
+  return ['vedette', name, ...(Object.keys(options).length > 0 ? ['[OPTIONS]'] : []), ...operands].join(' ');
+}
+
+/** `--data-dir DIR` */
+export const optionLabel = (name: string, { value }: Option): string =>
+  value === undefined ? `--${name}` : `--${name} ${value}`;

@@ -1,0 +1,60 @@
+import type { Command } from './command.ts';
+
+/** Every command of `vedette`; help, README.md and the dispatch in main.ts come from this list. */
+export const commands: readonly Command[] = [
+  {
+    name: 'up',
+    summary: 'service, one agent, a demo target and example checks on this machine',
+    operands: [],
+    options: {
+      'data-dir': { type: 'string', value: 'DIR', meaning: 'where everything is kept (default .vedette)' },
+      port: { type: 'string', value: 'PORT', meaning: 'port of the service (default 3000)' },
+      'health-port': {
+        type: 'string',
+        value: 'PORT',
+        meaning: "port of the agent's health endpoints (default AGENT_HEALTH_PORT, else 8081)",
+      },
+      'no-examples': { type: 'boolean', meaning: 'no demo target and no example checks' },
+    },
+    details: `Listens on 127.0.0.1 only. The first start creates an account, an API key, a private location and
+one example check per type, and prints the key; credentials.json in the data folder keeps it.
+Later starts continue with the same data. Ctrl-C drains the agent and ends everything; a second
+Ctrl-C does not wait for running checks.`,
+    load: async () => (await import('./up.ts')).up,
+  },
+  {
+    name: 'agent',
+    summary: 'the agent alone, configured by environment',
+    operands: [],
+    options: {},
+    details: `Needs API_KEY (the key of a private location) and AGENT_SERVICE_URL; README.md lists every
+setting. A .env file in the working folder is read too, the environment wins. Each setting can be
+given as a file: NAME_FILE=/path. SIGTERM finishes what runs and exits 0; a second one gives
+running checks back to the service at once.`,
+    load: async () => (await import('./agent.ts')).agent,
+  },
+  {
+    name: 'service',
+    summary: 'the service alone, configured by environment',
+    operands: [],
+    options: {},
+    details: `Keeps its data in PostgreSQL when DATABASE_URL is set, else in an embedded store; README.md lists
+every setting. The first start creates an account and prints its API key once.`,
+    load: async () => (await import('./service.ts')).service,
+  },
+  {
+    name: 'run',
+    summary: 'runs one check from a file here and now, without a service',
+    operands: ['FILE'],
+    options: {
+      json: { type: 'boolean', meaning: 'print the whole result as JSON' },
+    },
+    details: `FILE holds one check as JSON, as the REST interface takes it, plus "checkType"; '-' reads standard
+input. examples/ has one of each type. Exits 0 when the check passed or is degraded, 1 when it
+failed, 2 when the file is wrong, 3 when this machine could not observe the target.`,
+    load: async () => (await import('./run.ts')).run,
+  },
+];
+
+export const findCommand = (name: string): Command | undefined =>
+  commands.find((command) => command.name === name);
