@@ -66,6 +66,8 @@ export interface Definition<Fields extends z.ZodObject> {
   route: string;
   /** How the agent executes it: in a shared probe, one script process, or one process tree per run. */
   lane: 'probe' | 'script' | 'suite';
+  /** `ping`: its process may use native code and start the ping program. */
+  needs?: 'ping';
   /** Member of a check result that holds the detail. */
   resultField: `${string}CheckResult`;
   /** The fields that only this type has, with defaults and bounds; unknown fields are refused. */
@@ -87,6 +89,7 @@ export interface CheckType {
   readonly name: string;
   readonly route: string;
   readonly lane: 'probe' | 'script' | 'suite';
+  readonly needs: 'ping' | null;
   readonly resultField: `${string}CheckResult`;
   readonly fields: z.ZodObject;
   timeoutMs(spec: unknown): number;
@@ -99,6 +102,7 @@ export function defineCheckType<Fields extends z.ZodObject>(def: Definition<Fiel
     name: def.name,
     route: def.route,
     lane: def.lane,
+    needs: def.needs ?? null,
     resultField: def.resultField,
     fields: def.fields,
     timeoutMs: (spec) => def.timeoutMs(def.fields.strip().parse(spec) as z.infer<Fields>),

@@ -33,6 +33,7 @@ export const icmp = defineCheckType({
   name: 'ICMP',
   route: 'icmp',
   lane: 'probe',
+  needs: 'ping',
   resultField: 'icmpCheckResult',
   fields: IcmpFields,
   // 50 pings, 500 ms apart, plus the wait for the last reply.
