@@ -113,7 +113,8 @@ export const Lease = message(
     ok: z.array(RunRef.extend({ leaseMs: z.number() })),
     lost: z.array(RunRef.extend({ why: z.string() })),
     cancel: z.array(RunRef),
-    clock: z.object({ t0: z.number(), t1: z.number(), t2: z.number() }),
+    /** Absent in the answer to an accept, which carries no clock. */
+    clock: z.object({ t0: z.number(), t1: z.number(), t2: z.number() }).optional(),
   }),
 );
 export const Cancel = message('cancel', z.object({ runs: z.array(RunRef), graceMs: z.number() }));
