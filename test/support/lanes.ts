@@ -25,7 +25,7 @@ const TOOLS: readonly Tool[] = [
   { name: 'types', script: 'node_modules/typescript/bin/tsc', args: ['-p', '.'] },
   { name: 'lint', script: 'node_modules/oxlint/bin/oxlint', args: ['--type-aware', '--quiet'] },
   { name: 'format', script: 'node_modules/prettier/bin/prettier.cjs', args: ['--check', '.'] },
-  { name: 'generated text', script: 'src/cli/gen.ts', args: ['--check'] },
+  { name: 'generated text', script: 'test/support/gen.ts', args: ['--check'] },
 ];
 
 /** Runs one program under this Node; its output appears only when it fails, unless `live`. */
