@@ -2,8 +2,9 @@
 export interface Resolution {
   /** In the order to try. */
   addresses: { address: string; family: 4 | 6 }[];
-  /** The server that answered (`127.0.0.1:53`), `hosts file`, `literal` or `OS resolver`. */
+  /** The server that answered (`127.0.0.1:53`), `hosts file`, `literal`, `loopback` or `OS resolver`. */
   source: string;
+  /** Time the caller waited; near 0 when the answer was still remembered. */
   durationMs: number;
 }
 
@@ -13,26 +14,27 @@ export interface Resolution {
  */
 export interface Resolver {
   /**
-   * @param family preferred family; the other one is returned only where `fallback` is true
-   * @throws NameError when the name does not exist or has no address
+   * Addresses of one family only. An IP literal stands for itself, whatever the family. A caller whose
+   * machine has no IPv6 (`localFaultOf` says so after the first address was tried) asks again for 4.
+   *
+   * @throws NameError when the name does not exist or has no such address
    * @throws AgentFault `RESOLVER_UNREACHABLE` naming the resolvers asked
    */
   resolve(name: string, family: 4 | 6, signal: AbortSignal): Promise<Resolution>;
+  /** The name servers that this agent uses, in order. Addresses, not names. */
+  servers(): readonly { address: string; port: number }[];
 }
 
-/** The name itself is the problem: a failure of the target. `code` is ENOTFOUND or ENODATA. */
+export type NameErrorCode = 'ENOTFOUND' | 'ENODATA' | 'ESERVFAIL' | 'ERR_INVALID_IP_ADDRESS';
+
+/** The name itself is the problem: a failure of the target. */
 export class NameError extends Error {
-  readonly code: 'ENOTFOUND' | 'ENODATA' | 'ESERVFAIL';
+  readonly code: NameErrorCode;
   readonly hostname: string;
+  /** Who said so, as in `Resolution.source`. */
   readonly source: string;
-  constructor(code: 'ENOTFOUND' | 'ENODATA' | 'ESERVFAIL', hostname: string, source: string) {
-    super(
-      code === 'ENOTFOUND'
-        ? `${hostname} does not exist (asked ${source})`
-        : code === 'ENODATA'
-          ? `${hostname} has no address of the wanted family (asked ${source})`
-          : `${source} could not answer for ${hostname} (SERVFAIL)`,
-    );
+  constructor(code: NameErrorCode, hostname: string, source: string, message: string) {
+    super(message);
     this.name = 'NameError';
     this.code = code;
     this.hostname = hostname;
