@@ -104,6 +104,7 @@ function abortedContext(): Parameters<CheckType['run']>[1] {
         signal.throwIfAborted();
         throw new Error('not reached');
       },
+      servers: () => [],
     },
     handshakes: new Limiter(1),
   };

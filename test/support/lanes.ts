@@ -11,7 +11,7 @@ import { provision } from './provision.ts';
  *   node test/support/lanes.ts check|test [vitest arguments]
  */
 const root = join(import.meta.dirname, '../..');
-const QUICK_PROJECTS = ['unit', 'arch', 'contract', 'cli'];
+const QUICK_PROJECTS = ['unit', 'arch', 'contract'];
 const running = new Set<ReturnType<typeof spawn>>();
 
 interface Tool {

@@ -1,0 +1,33 @@
+import type { RunResult } from '../contract/index.ts';
+import type { TryReport } from '../checks/execute.ts';
+
+export type Verdict = 'PASS' | 'SLOW' | 'FAIL' | 'ERROR' | 'CANCELLED';
+
+/** One word for the flags. ERROR: the target was not observed, through a fault on our side. */
+export function verdictOf(flags: RunResult['flags']): Verdict {
+  if (flags.isCancelled) return 'CANCELLED';
+  if (flags.hasErrors) return 'ERROR';
+  if (flags.hasFailures) return 'FAIL';
+  return flags.isDegraded ? 'SLOW' : 'PASS';
+}
+
+/** `12 ms`, `0.4 ms`, `-` */
+export function milliseconds(ms: number | null): string {
+  if (ms === null) return '-';
+  return `${ms < 10 ? Number(ms.toFixed(1)) : Math.round(ms)} ms`;
+}
+
+/** What `vedette run` prints: a headline, then what was seen, then what was wrong. */
+export function describeReport(checkType: string, name: string, report: TryReport): string {
+  const { flags, responseTimeMs, errors, phases, statusCode, measured } = report;
+  const facts: [string, string][] = [];
+  if (measured.resolvedAddress !== null) facts.push(['address', measured.resolvedAddress]);
+  if (statusCode !== null) facts.push(['status', String(statusCode)]);
+  const phaseText = Object.entries(phases).map(([phase, ms]) => `${phase} ${milliseconds(ms)}`);
+  if (phaseText.length > 0) facts.push(['phases', phaseText.join(', ')]);
+  return [
+    `${verdictOf(flags)}  ${checkType}  ${name}  ${milliseconds(responseTimeMs)}`,
+    ...facts.map(([label, value]) => `  ${label.padEnd(8)} ${value}`),
+    ...errors.map(({ code, message }) => `  ${code}: ${message}`),
+  ].join('\n');
+}

@@ -1,0 +1,78 @@
+import { readFile } from 'node:fs/promises';
+import { text } from 'node:stream/consumers';
+import { agentSettings } from '../agent/settings.ts';
+import { createEnvironment, execute, type TryReport } from '../checks/execute.ts';
+import { checkSchema, checkTypes, findCheckType, type CheckType } from '../checks/index.ts';
+import { codeOf, ExitCode, FatalError, messageOf } from '../kit/errors.ts';
+import { readSettings } from '../kit/settings.ts';
+import type { Invocation } from './command.ts';
+import { describeReport } from './report-text.ts';
+
+/** `vedette run FILE`: one check, here and now, without a service. */
+export async function run({ operands, options, env, shutdown }: Invocation): Promise<ExitCode> {
+  const { type, name, spec } = parseCheck(await readText(operands[0]!));
+  const { values } = readSettings({ useOsResolver: agentSettings.useOsResolver }, env);
+  const job = { checkType: type.name, spec, timeoutMs: type.timeoutMs(spec), proxyUrl: null };
+  const report = await execute(job, createEnvironment(values), shutdown.drain);
+  console.log(
+    options['json'] === true
+      ? JSON.stringify({ checkType: type.name, name, ...report }, null, 2)
+      : describeReport(type.name, name, report),
+  );
+  return exitCodeOf(report);
+}
+
+async function readText(file: string): Promise<string> {
+  try {
+    return file === '-' ? await text(process.stdin) : await readFile(file, 'utf8');
+  } catch (error) {
+    throw new FatalError(ExitCode.usage, `cannot read ${file}: ${codeOf(error) ?? messageOf(error)}`);
+  }
+}
+
+/**
+ * A check as its author wrote it, with all defaults. Where it runs is settled here, so that locations
+ * may be missing.
+ *
+ * @throws FatalError with exit code 2 and every problem of the file
+ */
+function parseCheck(json: string): { type: CheckType; name: string; spec: object } {
+  const { checkType, ...definition } = parseObject(json);
+  const type = typeof checkType === 'string' ? findCheckType(checkType) : undefined;
+  if (type === undefined) {
+    const allowed = checkTypes().map(({ name }) => name);
+    throw badFile([`checkType: must be one of ${allowed.join(', ')}`]);
+  }
+  const parsed = checkSchema(type).safeParse({ privateLocations: ['here'], ...definition });
+  if (parsed.success) return { type, name: String(parsed.data['name']), spec: parsed.data };
+  throw badFile(
+    parsed.error.issues.map(
+      ({ path, message }) => `${path.map(String).join('.') || 'the check'}: ${message}`,
+    ),
+  );
+}
+
+function parseObject(json: string): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch (error) {
+    throw badFile([`it is not JSON: ${messageOf(error)}`]);
+  }
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw badFile(['it must hold one check: a JSON object']);
+  }
+  return { ...value };
+}
+
+function badFile(problems: readonly string[]): FatalError {
+  return new FatalError(
+    ExitCode.usage,
+    `the check cannot be run:\n${problems.map((p) => `  ${p}`).join('\n')}`,
+  );
+}
+
+function exitCodeOf({ flags }: TryReport): ExitCode {
+  if (flags.hasErrors || flags.isCancelled) return ExitCode.internal;
+  return flags.hasFailures ? ExitCode.checkFailed : ExitCode.done;
+}
