@@ -55,13 +55,17 @@ export interface LeasedAgent {
 
 /** The queue: the only room that writes run, check_session, check_result and result_late. */
 export interface Queue {
-  /** One session with its runs. Idempotent: the same check, location, instant and source make the same ids. */
+  /**
+   * One session with its runs. Idempotent: the same check, location, instant and source make the same ids.
+   * With `trx` agents are not woken (nothing is committed yet); they find the runs at their next poll.
+   */
   start(sessions: readonly NewSession[], trx?: Trx): Promise<{ sessionId: string; sequenceIds: string[] }[]>;
   /** Offers up to `limit` runs to the agent; each lease is `acceptMs` until accepted. */
   claim(agent: LeasedAgent, limit: number): Promise<Job[]>;
   accept(agentId: string, runs: readonly RunRef[]): Promise<{ ok: RunRef[]; lost: RunRef[] }>;
   /** Back to the queue now. `exclude`: never offer it to this agent again. */
   decline(agentId: string, runs: readonly RunRef[], exclude: boolean): Promise<void>;
+  /** A run that is to be cancelled is in `ok` (its lease goes on until its result is in) and in `cancel`. */
   renew(
     agentId: string,
     runs: readonly HeldRun[],

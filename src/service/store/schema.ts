@@ -91,8 +91,11 @@ export interface CheckSessionTable {
   check_type: string;
   name: string;
   run_source: string | null;
-  status: string;
+  status: Generated<string>;
   run_locations: string[];
+  /** Why a part of it timed out: see RunTable.end_reason. Kept here because run rows go after two days. */
+  end_reason: string | null;
+  /** The scheduled_at of its runs and results. */
   started_at: Stamp;
   stopped_at: NullableStamp;
 }
@@ -108,7 +111,10 @@ export const RunState = {
   poison: 6,
 } as const;
 
-/** The queue is this table: one row per check, location and session. Only the queue room writes it. */
+/**
+ * The queue is this table: one row per check, location and session, deleted two days after its end.
+ * Only the queue room writes it.
+ */
 export interface RunTable {
   id: BigId;
   sequence_id: string;
@@ -136,14 +142,16 @@ export interface RunTable {
   cancel_requested: Generated<boolean>;
   excluded_agents: Generated<string[]>;
   timeout_ms: number;
+  /** How it ended: PASSED, DEGRADED, FAILED, TIMED_OUT, CANCELLED; null before. */
+  outcome: string | null;
   /** Why it expired: NO_AGENT_CONNECTED, ALL_AGENTS_BUSY, NO_CAPABLE_AGENT. */
   end_reason: string | null;
   finished_at: NullableStamp;
-  /** The definition as it was when the run was made. */
+  /** The definition as it was when the run was made; emptied when the run ends. */
   payload: Json<Record<string, unknown>>;
 }
 
-/** Partitioned by day on scheduled_at. Primary key (scheduled_at, id). */
+/** Partitioned by day on scheduled_at, which also serves to find the partition. Primary key (id, scheduled_at). */
 export interface CheckResultTable {
   id: string;
   scheduled_at: Stamp;

@@ -1,0 +1,7 @@
+import type { Migration } from 'kysely';
+import * as start from './0001-start.ts';
+
+/** In the order in which they run. Forward only: a released one is never edited. */
+export const migrations: Record<string, Migration> = {
+  '0001-start': start,
+};
