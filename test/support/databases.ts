@@ -66,7 +66,8 @@ export class PostgresServer implements Engine {
   readonly #bin: string;
   readonly #root = mkdtempSync(join(tmpdir(), 'vedette-postgres-'));
   readonly #data = join(this.#root, 'data');
-  readonly #owner = process.getuid?.() === 0 ? userIds('postgres') : {};
+  /** PostgreSQL refuses to run as root. */
+  readonly #owner = process.getuid?.() === 0 ? userIds('postgres') : undefined;
   #port = 0;
   #made = 0;
 
@@ -75,7 +76,7 @@ export class PostgresServer implements Engine {
   }
 
   async start(): Promise<void> {
-    if ('uid' in this.#owner) chownSync(this.#root, this.#owner.uid, this.#owner.gid);
+    if (this.#owner !== undefined) chownSync(this.#root, this.#owner.uid, this.#owner.gid);
     await this.#run('initdb', ['-D', this.#data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-sync']);
     this.#port = await freePort();
     await this.#up();
