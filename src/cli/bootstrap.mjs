@@ -20,6 +20,7 @@ const OLDEST_NODE = [24, 12];
 const EXIT_USAGE = 2;
 const EXIT_INTERNAL = 3;
 const INSTALL_WAIT_MS = 600_000;
+const SHOWN_LINES = 20;
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '../..');
 const binFolder = join(root, 'node_modules/.bin');
@@ -97,8 +98,9 @@ async function install() {
     : ['npm'];
   const { code, output } = await runQuietly(...npm, 'ci', '--no-audit', '--no-fund', '--loglevel=error');
   if (code !== 0) {
-    process.stderr.write(output);
-    throw new Error('npm ci failed; its messages are above');
+    // npm adds its whole manual page to some errors.
+    process.stderr.write(`${output.split('\n').slice(0, SHOWN_LINES).join('\n')}\n`);
+    throw new Error('npm ci failed; its first messages are above');
   }
   say(`packages installed in ${Math.round((Date.now() - begun) / 1000)} s`);
 }
