@@ -1,0 +1,174 @@
+/**
+ * The REST interface over HTTP: authentication, reading and checking of requests, error bodies, the
+ * OpenAPI document, health and metrics. Routes are values (resources/); each names its schemas once,
+ * and they check the request and make the document. Hides fastify. Decides nothing: verbs do.
+ */
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { messageOf } from '../../kit/errors.ts';
+import type { ServiceContext } from '../ports.ts';
+import { Authenticator, Refusal, type Caller } from '../verbs/index.ts';
+import { errorBody, refusalBody } from './errors.ts';
+import { readJson } from './json-body.ts';
+import { Metrics } from './metrics.ts';
+import { openApiDocument } from './openapi.ts';
+import { RateLimit } from './rate-limit.ts';
+import { routes } from './resources/index.ts';
+import type { Route } from './route.ts';
+
+export { Metrics } from './metrics.ts';
+
+/** Largest body of the interface, bytes. */
+const MAX_BODY_BYTES = 1024 * 1024;
+/** A request must have arrived whole by then, so that slow writers do not pile up. */
+const REQUEST_TIMEOUT_MS = 60_000;
+
+export interface HttpOptions {
+  metrics: Metrics;
+  rateLimitPerMinute: number;
+  /** Aborts when the service begins to stop: readiness turns 503 and waiting calls end. */
+  stopping: AbortSignal;
+}
+
+/** The server with every route of the interface, not yet listening. */
+export function createServer(context: ServiceContext, options: HttpOptions): FastifyInstance {
+  const server = fastify({
+    logger: false,
+    bodyLimit: MAX_BODY_BYTES,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    forceCloseConnections: 'idle',
+    return503OnClosing: false,
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 500 },
+    frameworkErrors: (error, _request, reply) => answerError(context, error, reply),
+  });
+  server.setErrorHandler((error, _request, reply) => answerError(context, error, reply));
+  server.setNotFoundHandler((request, reply) => answerNotFound(request, reply));
+  server.addHook('onSend', async (_request, reply) => {
+    reply.header('cache-control', 'no-store').header('x-content-type-options', 'nosniff');
+  });
+  server.addHook('onResponse', async (request, reply) => {
+    const route = request.routeOptions.url ?? 'none';
+    options.metrics.request(request.method, route, reply.statusCode, reply.elapsedTime / 1000);
+  });
+  mountHealth(server, context, options);
+  void server.register(async (rest) => mountRoutes(rest, context, options));
+  return server;
+}
+
+function mountHealth(
+  server: FastifyInstance,
+  { store }: ServiceContext,
+  { metrics, stopping }: HttpOptions,
+): void {
+  server.get('/-/readiness', async (_request, reply) => {
+    if (stopping.aborted) return reply.code(503).send({ status: 'stopping' });
+    if (!(await store.ping())) return reply.code(503).send({ status: 'the store does not answer' });
+    return { status: 'ready' };
+  });
+  server.get('/-/liveness', async () => ({ status: 'alive' }));
+  server.get('/health', async () => ({ status: 'alive' }));
+  server.get('/metrics', async (_request, reply) => {
+    const text = await metrics.registry.metrics();
+    return reply.type(metrics.registry.contentType).send(text);
+  });
+}
+
+function mountRoutes(rest: FastifyInstance, context: ServiceContext, options: HttpOptions): void {
+  const guard = new Guard(context, options.rateLimitPerMinute);
+  const document = openApiDocument(routes, context.publicUrl);
+  rest.removeAllContentTypeParsers();
+  rest.addContentTypeParser(
+    'application/json',
+    { parseAs: 'buffer' },
+    async (_request: unknown, raw: Buffer) => readJson(raw),
+  );
+  rest.get('/openapi.json', async () => document);
+  for (const route of routes) {
+    rest.route({
+      method: route.about.method,
+      url: route.about.path.replace(/\{(\w+)\}/g, ':$1'),
+      // Before the body is read, so that strangers cannot make the service read one.
+      onRequest: async (request) => guard.admit(request, route),
+      handler: async (request, reply) => answer(route, request, reply, guard, options.stopping),
+    });
+  }
+}
+
+/** Knows who asks, between the hook that finds out and the handler that needs it. */
+class Guard {
+  readonly #context: ServiceContext;
+  readonly #authenticator: Authenticator;
+  readonly #limit: RateLimit;
+  readonly #callers = new WeakMap<FastifyRequest, Caller>();
+
+  constructor(context: ServiceContext, perMinute: number) {
+    this.#context = context;
+    this.#authenticator = new Authenticator(context);
+    this.#limit = new RateLimit(perMinute);
+  }
+
+  /** @throws Refusal */
+  async admit(request: FastifyRequest, { access }: Route): Promise<void> {
+    if (access === 'key') {
+      const [, key] = /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? '') ?? [];
+      const account = request.headers['x-service-account'];
+      const accountId = await this.#authenticator.accountOf(key, account?.toString());
+      this.#limit.count(accountId);
+      this.#callers.set(request, { ...this.#context, accountId });
+    }
+    const encoding = request.headers['content-encoding'] ?? 'identity';
+    if (encoding !== 'identity') {
+      throw new Refusal('unsupportedMedia', 'content-encoding: is not supported; send the body as it is');
+    }
+  }
+
+  callerOf(request: FastifyRequest): Caller | undefined {
+    return this.#callers.get(request);
+  }
+}
+
+async function answer(
+  route: Route,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  guard: Guard,
+  stopping: AbortSignal,
+): Promise<FastifyReply> {
+  const gone = new AbortController();
+  reply.raw.once('close', () => gone.abort());
+  const body = await route.answer(
+    {
+      params: request.params as Record<string, string>,
+      query: request.query as Record<string, unknown>,
+      body: request.body,
+      signal: AbortSignal.any([gone.signal, stopping]),
+    },
+    guard.callerOf(request),
+  );
+  reply.code(route.about.status);
+  return route.about.status === 204 ? reply.send() : reply.send(body);
+}
+
+function answerError({ log }: ServiceContext, error: unknown, reply: FastifyReply): FastifyReply {
+  const refused = refusalBody(error);
+  if (refused !== undefined) return reply.code(refused.statusCode).send(refused);
+  log.error({ reason: messageOf(error), stack: error instanceof Error ? error.stack : '' }, 'request failed');
+  return reply.code(500).send(errorBody(500, 'the service failed; its log says why'));
+}
+
+const shapes = routes.map(({ about }) => ({
+  method: about.method,
+  pattern: new RegExp(`^${about.path.replace(/\{\w+\}/g, '[^/]+')}/?$`),
+}));
+
+/** A known path with another method is told which methods it has. */
+function answerNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const path = request.url.split('?', 1)[0]!;
+  const methods = shapes.filter(({ pattern }) => pattern.test(path)).map(({ method }) => method);
+  if (methods.length === 0) {
+    return reply.code(404).send(errorBody(404, `${request.method} ${path.slice(0, 200)} does not exist`));
+  }
+  const allowed = [...new Set(methods)].join(', ');
+  reply.header('allow', allowed);
+  if (request.method === 'OPTIONS') return reply.code(204).send();
+  return reply.code(405).send(errorBody(405, `${request.method} is not allowed here; allowed: ${allowed}`));
+}

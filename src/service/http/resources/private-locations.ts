@@ -1,0 +1,181 @@
+import { z } from 'zod';
+import * as verbs from '../../verbs/index.ts';
+import { isOlder, VERSION } from '../../../kit/version.ts';
+import type { ConnectedAgent, LocationKeyRow } from '../../store/index.ts';
+import { route, type Route } from '../route.ts';
+import { instant, instantOrNull, Instant } from './shapes.ts';
+
+const tag = 'private locations';
+
+const Key = z.strictObject({
+  id: z.uuid(),
+  rawKey: z.string().optional().describe('Only in the answer that creates the key'),
+  maskedKey: z.string(),
+  created_at: Instant,
+  updated_at: Instant.nullable(),
+});
+const NewKey = Key.extend({ rawKey: z.string() });
+
+const RunningAgents = z.strictObject({
+  version: z.string(),
+  isOutdated: z.boolean(),
+  count: z.int(),
+  agents: z.array(z.strictObject({ id: z.uuid(), lastSeenAt: Instant })),
+});
+
+const PrivateLocation = z
+  .strictObject({
+    id: z.uuid(),
+    name: z.string(),
+    slugName: z.string(),
+    icon: z.string(),
+    proxyUrl: z.string().nullable(),
+    keys: z.array(Key),
+    lastSeen: Instant.nullable(),
+    agentCount: z.int(),
+    minAgentVersion: z.string().nullable().optional().describe('Only with versions=true'),
+    runningAgents: z.array(RunningAgents).optional().describe('Only with versions=true'),
+    created_at: Instant,
+    updated_at: Instant.nullable(),
+  })
+  .meta({ id: 'PrivateLocation' });
+
+function showKey(row: LocationKeyRow): z.input<typeof Key> {
+  return {
+    id: row.id,
+    maskedKey: row.masked,
+    created_at: instant(row.created_at),
+    updated_at: instantOrNull(row.updated_at),
+  };
+}
+
+const showNewKey = ({ row, rawKey }: verbs.NewKey): z.input<typeof NewKey> => ({ ...showKey(row), rawKey });
+
+/** `proxyUrl` is shown whole, password included: its reader owns it and sends it back on an update. */
+function showLocation({ row, keys, agents }: verbs.Location): z.input<typeof PrivateLocation> {
+  const seen = [row.last_seen, ...agents.map((agent) => agent.lastSeen)].filter((each) => each !== null);
+  const lastSeen = seen.length === 0 ? null : new Date(Math.max(...seen.map(Number)));
+  return {
+    id: row.id,
+    name: row.name,
+    slugName: row.slug,
+    icon: row.icon,
+    proxyUrl: row.proxy_url,
+    keys: keys.map(showKey),
+    lastSeen: instantOrNull(lastSeen),
+    agentCount: agents.length,
+    created_at: instant(row.created_at),
+    updated_at: instantOrNull(row.updated_at),
+  };
+}
+
+function showVersions(agents: readonly ConnectedAgent[]) {
+  const byVersion = Map.groupBy(agents, (agent) => agent.version);
+  const versions = [...byVersion.keys()].toSorted((a, b) => (isOlder(a, b) ? -1 : 1));
+  const runningAgents = versions.map((version) => {
+    const same = byVersion.get(version) ?? [];
+    return {
+      version,
+      isOutdated: isOlder(version, VERSION),
+      count: same.length,
+      agents: same.map(({ id, lastSeen }) => ({ id, lastSeenAt: instant(lastSeen) })),
+    };
+  });
+  return { minAgentVersion: versions[0] ?? null, runningAgents };
+}
+
+export const privateLocationRoutes: readonly Route[] = [
+  route(
+    {
+      method: 'GET',
+      path: '/v1/private-locations',
+      tag,
+      summary: 'List private locations',
+      query: z.strictObject({ versions: z.boolean().default(false) }),
+      status: 200,
+      reply: z.array(PrivateLocation),
+      errors: [400],
+    },
+    async (caller, { query }) => {
+      const found = await verbs.listLocations(caller);
+      return found.map((each) =>
+        query.versions ? { ...showLocation(each), ...showVersions(each.agents) } : showLocation(each),
+      );
+    },
+  ),
+  route(
+    {
+      method: 'POST',
+      path: '/v1/private-locations',
+      tag,
+      summary: 'Create a private location with its first key',
+      body: verbs.LocationInput,
+      status: 201,
+      reply: PrivateLocation,
+      errors: [400, 409],
+    },
+    async (caller, { body }) => {
+      const { location, key } = await verbs.createLocation(caller, body);
+      return { ...showLocation(location), keys: [showNewKey(key)] };
+    },
+  ),
+  route(
+    {
+      method: 'GET',
+      path: '/v1/private-locations/{id}',
+      tag,
+      summary: 'Read a private location',
+      status: 200,
+      reply: PrivateLocation,
+      errors: [404],
+    },
+    async (caller, { params }) => showLocation(await verbs.getLocation(caller, params.id)),
+  ),
+  route(
+    {
+      method: 'PUT',
+      path: '/v1/private-locations/{id}',
+      tag,
+      summary: 'Update a private location; absent fields keep their value',
+      body: verbs.LocationChange,
+      status: 200,
+      reply: PrivateLocation,
+      errors: [400, 404, 409],
+    },
+    async (caller, { params, body }) => showLocation(await verbs.updateLocation(caller, params.id, body)),
+  ),
+  route(
+    {
+      method: 'DELETE',
+      path: '/v1/private-locations/{id}',
+      tag,
+      summary: 'Delete a private location that no check uses',
+      status: 204,
+      errors: [404, 409],
+    },
+    async (caller, { params }) => verbs.deleteLocation(caller, params.id),
+  ),
+  route(
+    {
+      method: 'POST',
+      path: '/v1/private-locations/{id}/keys',
+      tag,
+      summary: 'Create a second key; the raw key is shown this once',
+      status: 201,
+      reply: NewKey,
+      errors: [404, 409],
+    },
+    async (caller, { params }) => showNewKey(await verbs.createKey(caller, params.id)),
+  ),
+  route(
+    {
+      method: 'DELETE',
+      path: '/v1/private-locations/{id}/keys/{keyId}',
+      tag,
+      summary: 'Revoke a key; agents that use it are cut off',
+      status: 204,
+      errors: [404],
+    },
+    async (caller, { params }) => verbs.deleteKey(caller, params.id, params.keyId),
+  ),
+];

@@ -1,0 +1,126 @@
+import { z } from 'zod';
+import { parse, type Caller } from '../verbs/index.ts';
+import { assertStorable } from './json-body.ts';
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
+
+/** What a route is, apart from what it does: enough to mount it and to document it. */
+export interface About<Path extends string, Query extends z.ZodObject, Body extends z.ZodType> {
+  method: Method;
+  /** Parameters in braces: `/v1/checks/{id}`. */
+  path: Path;
+  tag: string;
+  summary: string;
+  deprecated?: boolean;
+  query?: Query;
+  body?: Body;
+  /** What the document shows instead of `body`, where the verb parses it with more knowledge. */
+  shownBody?: z.ZodType;
+  /** The body may be left out. */
+  optionalBody?: boolean;
+  status: 200 | 201 | 204;
+  reply?: z.ZodType;
+  /** Error statuses besides 401, 403 and 429, which every route with a key has. */
+  errors?: readonly number[];
+}
+
+/** A request before anything of it was looked at. */
+export interface RawCall {
+  params: Readonly<Record<string, string>>;
+  query: Readonly<Record<string, unknown>>;
+  body: unknown;
+  /** Aborts when the client has gone or the service stops. */
+  signal: AbortSignal;
+}
+
+export interface Route {
+  readonly about: About<string, z.ZodObject, z.ZodType>;
+  /** `key`: with an API key; `open`: for everybody. */
+  readonly access: 'key' | 'open';
+  /** @throws Refusal */
+  answer(raw: RawCall, caller: Caller | undefined): Promise<unknown>;
+}
+
+type ParamsOf<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
+  ? { [K in Name]: string } & ParamsOf<Rest>
+  : unknown;
+
+interface Call<Path extends string, Query extends z.ZodObject, Body extends z.ZodType> {
+  params: ParamsOf<Path>;
+  query: z.output<Query>;
+  body: z.output<Body>;
+  signal: AbortSignal;
+}
+
+/** A route that needs an API key. Its types are closed over, so that callers hold a plain Route. */
+export function route<
+  const Path extends string,
+  Query extends z.ZodObject = z.ZodObject,
+  Body extends z.ZodType = z.ZodType,
+>(
+  about: About<Path, Query, Body>,
+  answer: (caller: Caller, call: Call<Path, Query, Body>) => Promise<unknown>,
+): Route {
+  const read = reader(about);
+  return {
+    about,
+    access: 'key',
+    answer: (raw, caller) => {
+      if (caller === undefined) throw new Error(`${about.path} was reached without a caller`);
+      return answer(caller, read(raw));
+    },
+  };
+}
+
+/** A route for everybody. */
+export function openRoute<const Path extends string>(
+  about: About<Path, z.ZodObject, z.ZodType>,
+  answer: (call: Call<Path, z.ZodObject, z.ZodType>) => Promise<unknown>,
+): Route {
+  const read = reader(about);
+  return { about, access: 'open', answer: (raw) => answer(read(raw)) };
+}
+
+const NO_QUERY = z.strictObject({});
+
+function reader<Path extends string, Query extends z.ZodObject, Body extends z.ZodType>(
+  about: About<Path, Query, Body>,
+): (raw: RawCall) => Call<Path, Query, Body> {
+  const query = about.query ?? NO_QUERY;
+  const kinds = kindsOf(query);
+  return (raw) => {
+    assertStorable(raw.query, 'query');
+    const body = raw.body === undefined && about.optionalBody === true ? {} : raw.body;
+    return {
+      params: raw.params as ParamsOf<Path>,
+      query: parse(query, fromText(raw.query, kinds), 'query') as z.output<Query>,
+      body: (about.body ? parse(about.body, body) : undefined) as z.output<Body>,
+      signal: raw.signal,
+    };
+  };
+}
+
+/** JSON type of each query parameter, from its schema. */
+function kindsOf(query: z.ZodObject): Map<string, unknown> {
+  const { properties = {} } = z.toJSONSchema(query, { io: 'input' });
+  return new Map(
+    Object.entries(properties).map(([name, shape]) => [name, typeof shape === 'object' ? shape.type : null]),
+  );
+}
+
+/** Query parameters are text: gives numbers, booleans and lists their type, and leaves what is none. */
+function fromText(raw: Readonly<Record<string, unknown>>, kinds: ReadonlyMap<string, unknown>): object {
+  return Object.fromEntries(
+    Object.entries(raw).map(([name, value]) => {
+      const kind = kinds.get(name);
+      if (kind === 'array') return [name, [value].flat()];
+      return [name, typeof value === 'string' ? scalar(value, kind) : value];
+    }),
+  );
+}
+
+function scalar(text: string, kind: unknown): unknown {
+  if ((kind === 'integer' || kind === 'number') && /^-?\d+(\.\d+)?$/.test(text)) return Number(text);
+  if (kind === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
+  return text;
+}

@@ -1,0 +1,70 @@
+import { sql, type Selectable } from 'kysely';
+import type { Db } from '../../ports.ts';
+import { RunState, type CheckResultTable, type CheckSessionTable, type RunTable } from '../schema.ts';
+
+export type SessionRow = Selectable<CheckSessionTable>;
+export type SessionRun = Pick<
+  Selectable<RunTable>,
+  'id' | 'sequence_id' | 'location' | 'state' | 'attempt' | 'end_reason' | 'token'
+>;
+export type SessionResult = Selectable<CheckResultTable>;
+
+export async function findSession(db: Db, accountId: string, id: string): Promise<SessionRow | undefined> {
+  return db
+    .selectFrom('check_session')
+    .selectAll()
+    .where('account_id', '=', accountId)
+    .where('id', '=', id)
+    .executeTakeFirst();
+}
+
+export async function findSessions(db: Db, ids: readonly string[]): Promise<SessionRow[]> {
+  if (ids.length === 0) return [];
+  return db
+    .selectFrom('check_session')
+    .selectAll()
+    .where('id', 'in', [...ids])
+    .execute();
+}
+
+/** Finished runs leave the table after a while; their results stay. */
+export async function runsOfSession(db: Db, sessionId: string): Promise<SessionRun[]> {
+  return db
+    .selectFrom('run')
+    .select(['id', 'sequence_id', 'location', 'state', 'attempt', 'end_reason', 'token'])
+    .where('session_id', '=', sessionId)
+    .orderBy('id')
+    .execute();
+}
+
+/** The start of the session is the scheduled_at of its results: it names their partition. */
+export async function resultsOfSession(db: Db, session: SessionRow): Promise<SessionResult[]> {
+  return db
+    .selectFrom('check_result')
+    .selectAll()
+    .where('session_id', '=', session.id)
+    .where('scheduled_at', '=', session.started_at)
+    .orderBy('location')
+    .orderBy('started_at')
+    .orderBy('attempts')
+    .execute();
+}
+
+export async function countRuns(db: Db): Promise<{ state: number; count: number }[]> {
+  return db
+    .selectFrom('run')
+    .select(['state', sql<number>`count(*)::int`.as('count')])
+    .groupBy('state')
+    .execute();
+}
+
+export async function countExpiredRuns(
+  db: Db,
+): Promise<{ location: string; reason: string | null; count: number }[]> {
+  return db
+    .selectFrom('run')
+    .select(['location', 'end_reason as reason', sql<number>`count(*)::int`.as('count')])
+    .where('state', '=', RunState.expired)
+    .groupBy(['location', 'end_reason'])
+    .execute();
+}

@@ -1,0 +1,13 @@
+/**
+ * What may be done with the service's resources: each verb authorises, decides and changes the store
+ * in one transaction. Hides the rules (what refers to what, what an update keeps, which checks a
+ * trigger means). Knows nothing of HTTP: a verb that will not do it throws a Refusal.
+ */
+export * from './accounts.ts';
+export type { Caller } from './caller.ts';
+export * from './check-results.ts';
+export * from './check-sessions.ts';
+export * from './checks.ts';
+export * from './private-locations.ts';
+export { invalid, parse } from './problems.ts';
+export * from './refusal.ts';

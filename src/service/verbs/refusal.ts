@@ -1,0 +1,16 @@
+/** Why a verb did not do what was asked. http/errors.ts has the status of each. */
+export type RefusalCode =
+  'invalid' | 'badKey' | 'forbidden' | 'notFound' | 'notFinal' | 'conflict' | 'tooMany' | 'unsupportedMedia';
+
+/** The caller's mistake or bad luck, never ours. `message` is shown as it is. */
+export class Refusal extends Error {
+  readonly code: RefusalCode;
+  constructor(code: RefusalCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = 'Refusal';
+    this.code = code;
+  }
+}
+
+export const notFound = (what: string, id: string): Refusal =>
+  new Refusal('notFound', `${what} ${JSON.stringify(id.slice(0, 64))} does not exist`);
