@@ -1,0 +1,245 @@
+import { monoMs, wallMs } from '../../kit/clock.ts';
+import { CloseCode, type FromAgent, type Job, type RunRef } from '../../contract/index.ts';
+import type { LeasedAgent, ServiceContext } from '../ports.ts';
+import { agents, type KeyHolder } from '../store/index.ts';
+import { encode, type Carrier } from './carrier.ts';
+import type { AgentMetrics } from './metrics.ts';
+import type { Presence } from './presence.ts';
+
+/** What all sessions of the process share. */
+export interface SessionHouse {
+  context: ServiceContext;
+  presence: Presence;
+  metrics: AgentMetrics;
+  /** There is something to offer to, at `<accountId>/<slug>`. */
+  wanted(place: string): void;
+  /** Called once, when the session has ended; with `elsewhere` it may go on in another replica. */
+  left(session: AgentSession, elsewhere: boolean): void;
+}
+
+/** Who the session is with, as its row says. */
+export interface SessionIdentity {
+  sid: string;
+  agentId: string;
+  epoch: number;
+  checkTypes: string[];
+  slots: number;
+  holder: KeyHolder;
+}
+
+type After<T extends FromAgent['t']> = Extract<FromAgent, { t: T }>;
+
+/** Reasons that hold for this agent and run for ever: it is not offered to this agent again. */
+const EXCLUDING: ReadonlySet<string> = new Set(['unsupported', 'unreadable']);
+
+/**
+ * One agent from its hello to its end, whatever carries it.
+ *
+ * Credit is what the agent said last minus what was offered since and not yet answered. The agent's
+ * word is absolute and comes with each renewal, so a wrong count heals within one.
+ */
+export class AgentSession {
+  readonly sid: string;
+  readonly agentId: string;
+  readonly epoch: number;
+  readonly slots: number;
+  readonly holder: KeyHolder;
+  readonly carrier: Carrier;
+  /** `<accountId>/<slug>`, as in the topic of its wake-ups. */
+  readonly place: string;
+  readonly leased: LeasedAgent;
+  /** Equal for agents that can run the same types. */
+  readonly skills: string;
+  readonly #house: SessionHouse;
+  /** Offered and not answered: until when the answer may come, monotonic ms. */
+  readonly #unanswered = new Map<string, number>();
+  #free = 0;
+  #draining = false;
+  #ended = false;
+  #renewedAt = monoMs();
+
+  constructor(house: SessionHouse, identity: SessionIdentity, carrier: Carrier) {
+    this.#house = house;
+    this.carrier = carrier;
+    const { holder, checkTypes } = identity;
+    ({ sid: this.sid, agentId: this.agentId, epoch: this.epoch, slots: this.slots } = identity);
+    this.holder = holder;
+    this.place = `${holder.accountId}/${holder.location}`;
+    this.leased = {
+      agentId: this.agentId,
+      accountId: holder.accountId,
+      location: holder.location,
+      checkTypes,
+    };
+    this.skills = checkTypes.toSorted().join();
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** How many jobs may be offered now. */
+  get credit(): number {
+    const now = monoMs();
+    const suspect = now - this.#renewedAt > this.#house.context.timing.suspectMs;
+    if (this.#ended || this.#draining || suspect || !this.carrier.ready()) return 0;
+    for (const [run, until] of this.#unanswered) if (until < now) this.#unanswered.delete(run);
+    return Math.max(0, this.#free - this.#unanswered.size);
+  }
+
+  /** Takes over what another process knew of this session. */
+  resume(free: number, draining: boolean): void {
+    this.#free = Math.min(free, this.slots);
+    this.#draining = draining;
+  }
+
+  /** Notes what is about to be offered. */
+  offering(jobs: readonly Job[]): void {
+    const until = monoMs() + this.#house.context.timing.acceptMs;
+    for (const job of jobs) this.#unanswered.set(keyOf(job), until);
+  }
+
+  /**
+   * Handles one message other than hello; answers go to the carrier.
+   *
+   * @throws when the store fails; the agent then asks again by its next renewal
+   */
+  async handle(message: Exclude<FromAgent, { t: 'hello' }>): Promise<void> {
+    if (message.ep !== undefined && message.ep !== this.epoch) {
+      const detail = `epoch ${message.ep} has ended, the present one is ${this.epoch}`;
+      return this.carrier.send(encode('refused', { why: 'stale_epoch', detail }, message.id));
+    }
+    switch (message.t) {
+      case 'ready':
+        return this.#setFree(message.d.free);
+      case 'accept':
+        return this.#accept(message);
+      case 'decline':
+        return this.#decline(message);
+      case 'renew':
+        return this.#renew(message);
+      case 'release':
+        return this.#release(message);
+      case 'drain':
+        return this.#drain(message);
+      case 'bye':
+        return this.#bye();
+    }
+  }
+
+  /** Tells the agent to stop runs whose cancellation was asked for. */
+  async pushCancels(graceMs: number): Promise<void> {
+    const runs = await this.#house.context.queue.toCancel(this.agentId);
+    if (runs.length > 0 && !this.#ended) this.carrier.send(encode('cancel', { runs, graceMs }));
+  }
+
+  /** Ends the session and closes its carrier. The agent's leases stay as they are. */
+  close(code: number, reason: string): void {
+    this.carrier.close(code, reason);
+    this.end();
+  }
+
+  dismiss(standing: Exclude<agents.Standing, 'current'>): void {
+    const [code, reason] = DISMISSALS[standing];
+    this.close(code, reason);
+  }
+
+  /** Ends the session whose carrier is gone, or goes on with another session. */
+  end(elsewhere = false): void {
+    if (this.#ended) return;
+    this.#ended = true;
+    this.#house.left(this, elsewhere);
+  }
+
+  #setFree(free: number): void {
+    this.#free = Math.min(free, this.slots);
+    if (this.#free > 0) this.#house.wanted(this.place);
+  }
+
+  async #accept({ id, d }: After<'accept'>): Promise<void> {
+    const { queue, timing } = this.#house.context;
+    const { ok, lost } = await queue.accept(this.agentId, d.runs);
+    this.#answered(d.runs);
+    this.#free = Math.max(0, this.#free - ok.length);
+    this.#count('accepted', ok.length);
+    if (lost.length === 0) return;
+    this.#count('lost', lost.length);
+    const why = 'accepted too late, or cancelled';
+    const kept = ok.map((run) => ({ ...run, leaseMs: timing.leaseMs }));
+    this.carrier.send(
+      encode('lease', { ok: kept, lost: lost.map((run) => ({ ...run, why })), cancel: [] }, id),
+    );
+  }
+
+  async #decline({ d }: After<'decline'>): Promise<void> {
+    this.#answered(d.runs);
+    for (const { reason } of d.runs) {
+      this.#count(reason, 1);
+      // The agent's word on its credit was wrong; it says a new one when it has room again.
+      if (!EXCLUDING.has(reason)) this.#free = 0;
+    }
+    const { queue } = this.#house.context;
+    for (const exclude of [false, true]) {
+      const runs = d.runs.filter(({ reason }) => EXCLUDING.has(reason) === exclude);
+      if (runs.length > 0) await queue.decline(this.agentId, runs, exclude);
+    }
+    this.#house.wanted(this.place);
+  }
+
+  async #renew({ id, d }: After<'renew'>): Promise<void> {
+    const t1 = wallMs();
+    const { queue, timing } = this.#house.context;
+    const { agentId, sid, epoch } = this;
+    const free = Math.min(d.free, this.slots);
+    const { location } = this.holder;
+    const standing = await this.#house.presence.see({ id: agentId, sid, epoch, free, location });
+    if (standing !== 'current') return this.dismiss(standing);
+    this.#renewedAt = monoMs();
+    this.#house.presence.used(this.holder);
+    const { ok, lost, cancel } = await queue.renew(agentId, d.running);
+    const lease = {
+      ok: ok.map((run) => ({ ...run, leaseMs: timing.leaseMs })),
+      lost: lost.map((run) => ({ ...run, why: 'the lease has ended' })),
+      cancel,
+      clock: { t0: d.clock.t0, t1, t2: wallMs() },
+    };
+    this.#count('lost', lost.length);
+    this.carrier.send(encode('lease', lease, id));
+    this.#setFree(d.free);
+  }
+
+  async #release({ id, d }: After<'release'>): Promise<void> {
+    await this.#house.context.queue.release(this.agentId, d.runs, d.reason === 'crashed_previously');
+    this.#count('released', d.runs.length);
+    this.carrier.send(encode('ok', {}, id));
+  }
+
+  async #drain({ id }: After<'drain'>): Promise<void> {
+    this.#draining = true;
+    await agents.setDraining(this.#house.context.store.db, this.sid);
+    this.carrier.send(encode('ok', {}, id));
+  }
+
+  async #bye(): Promise<void> {
+    // Whatever it still held is due again: it says bye after its last result.
+    await this.#house.context.queue.reconcile(this.agentId, []);
+    this.close(1000, 'bye');
+  }
+
+  #answered(runs: readonly RunRef[]): void {
+    for (const run of runs) this.#unanswered.delete(keyOf(run));
+  }
+
+  #count(event: string, n: number): void {
+    if (n > 0) this.#house.metrics.jobs.inc({ event }, n);
+  }
+}
+
+/** Why a session is closed while its carrier is fine. `renamed`: its next hello has the new slug. */
+export const DISMISSALS: Readonly<Record<Exclude<agents.Standing, 'current'>, readonly [number, string]>> = {
+  replaced: [CloseCode.replaced, 'another instance of this agent has connected'],
+  revoked: [CloseCode.badKey, 'the key of this location was revoked'],
+  renamed: [CloseCode.goingAway, 'the location was renamed: connect again'],
+};
+
+const keyOf = ({ runId, token }: RunRef): string => `${runId}:${token}`;
