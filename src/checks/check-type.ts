@@ -55,6 +55,16 @@ export class AgentFault extends Error {
   }
 }
 
+/** Reason of the run's signal when the time of the try is up; any other reason is a cancelled run. */
+export class TimeLimit extends Error {
+  readonly limitMs: number;
+  constructor(limitMs: number) {
+    super(`not finished within ${limitMs} ms`);
+    this.name = 'TimeLimit';
+    this.limitMs = limitMs;
+  }
+}
+
 export interface Runner<Spec> {
   run(spec: Spec, context: RunContext): Promise<Outcome>;
 }

@@ -1,0 +1,131 @@
+import { type IncomingMessage, request as httpRequest, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import { codeOf } from '../../kit/errors.ts';
+import { type BodyCollector, bodyCollector, type CollectedBody } from './content-coding.ts';
+import { TargetFailure } from './failure.ts';
+import { isRedirect } from './redirect.ts';
+import type { Trip } from './trip.ts';
+
+/** Real sites send 20 KB of headers; beyond this the answer is refused with a clear failure. */
+const HEADER_LIMIT_BYTES = 64 * 1024;
+
+/** Status line and header fields of an answer. */
+export interface Head {
+  status: number;
+  statusText: string;
+  httpVersion: string;
+  /** By lower-case name; repeated fields joined by ", ", but set-cookie always a list. */
+  headers: Record<string, string | string[]>;
+}
+
+export interface Exchanged {
+  head: Head;
+  body: CollectedBody;
+}
+
+/** What goes over the wire, headers as a flat list of names and values. */
+export interface WireRequest {
+  method: string;
+  path: string;
+  headers: string[];
+  body: Buffer | null;
+}
+
+/**
+ * Sends one HTTP/1.1 request on `socket` and reads the answer. The body of a redirect that is followed
+ * is not read.
+ *
+ * @param onHead called as soon as the header fields are there
+ * @throws TargetFailure or the error of the socket
+ */
+export function exchange(
+  socket: Socket,
+  wire: WireRequest,
+  trip: Trip,
+  followRedirects: boolean,
+  onHead: (head: Head) => void,
+): Promise<Exchanged> {
+  return new Promise((resolve, reject) => {
+    const request = httpRequest({
+      method: wire.method,
+      path: wire.path,
+      headers: wire.headers,
+      setHost: false,
+      maxHeaderSize: HEADER_LIMIT_BYTES,
+      createConnection: () => socket,
+    });
+    request.once('response', (response) => {
+      const head = headOf(response);
+      onHead(head);
+      if (followRedirects && isRedirect(head.status, response.headers.location)) {
+        socket.destroy();
+        resolve({ head, body: { bytes: Buffer.alloc(0), truncated: false } });
+        return;
+      }
+      readBody(response, trip).then((body) => resolve({ head, body }), reject);
+    });
+    // 101 to a request that asked for no upgrade: an answer without a body.
+    request.once('upgrade', (response) => {
+      const head = headOf(response);
+      onHead(head);
+      socket.destroy();
+      resolve({ head, body: { bytes: Buffer.alloc(0), truncated: false } });
+    });
+    request.on('error', reject);
+    trip.clock.enter('firstByte');
+    socket.once('data', () => trip.clock.enter('download'));
+    request.end(wire.body ?? undefined);
+  });
+}
+
+function readBody(response: IncomingMessage, trip: Trip): Promise<CollectedBody> {
+  const collector = bodyCollector(response.headers['content-encoding']);
+  return new Promise<CollectedBody>((resolve, reject) => {
+    const finish = (): void => {
+      trip.clock.stop();
+      collector.finish().then(resolve, reject);
+    };
+    response.on('data', (chunk: Buffer) => {
+      if (collector.push(chunk)) return;
+      response.removeAllListeners('data');
+      response.destroy();
+      finish();
+    });
+    response.once('end', finish);
+    response.once('error', (error) => {
+      reject(codeOf(error) === 'ECONNRESET' ? cutShort(response, collector) : error);
+      collector.discard();
+    });
+  });
+}
+
+function cutShort(response: IncomingMessage, collector: BodyCollector): TargetFailure {
+  const promised = response.headers['content-length'];
+  const wanted = promised === undefined ? 'before its last chunk' : `of ${promised}`;
+  const message = `the connection was closed in the middle of the body, after ${collector.received} bytes ${wanted}`;
+  return new TargetFailure('ECONNRESET', message, true);
+}
+
+function headOf(response: IncomingMessage): Head {
+  const status = response.statusCode ?? 0;
+  return {
+    status,
+    statusText: response.statusMessage || STATUS_CODES[status] || '',
+    httpVersion: response.httpVersion,
+    headers: headersOf(response.rawHeaders),
+  };
+}
+
+function headersOf(raw: string[]): Head['headers'] {
+  const headers: Head['headers'] = {};
+  for (let index = 0; index < raw.length; index += 2) {
+    const name = (raw[index] ?? '').toLowerCase();
+    const value = raw[index + 1] ?? '';
+    const known = Object.hasOwn(headers, name) ? headers[name] : undefined;
+    if (Array.isArray(known)) known.push(value);
+    else if (name === 'set-cookie') headers[name] = [value];
+    else if (name === '__proto__') continue;
+    else headers[name] = known === undefined ? value : `${known}, ${value}`;
+  }
+  return headers;
+}

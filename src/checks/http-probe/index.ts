@@ -1,0 +1,10 @@
+/**
+ * HTTP requests as a monitor makes them: a new connection each time, exact phases, redirects, address
+ * families, TLS with facts, proxies, bodies decoded and bounded; and the verdict rules that URL and API
+ * checks share. Hides node:http, node:tls and every oddity of servers. What the target did wrong is in
+ * the outcome; only the agent's own faults throw.
+ */
+export { runMonitor, type HttpMonitor } from './monitor.ts';
+export { monitorOf, type HttpTarget } from './target.ts';
+export { probe, type ProbeRequest, type ProbeResponse, type ProbeResult } from './probe.ts';
+export { warmTls } from './tls.ts';
