@@ -17,6 +17,12 @@ export function milliseconds(ms: number | null): string {
   return `${ms < 10 ? Number(ms.toFixed(1)) : Math.round(ms)} ms`;
 }
 
+/** Text of a target or a user on one line of a terminal: without control characters, at most `limit` long. */
+export function printable(text: string, limit = 160): string {
+  const clean = text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ');
+  return clean.length > limit ? `${clean.slice(0, limit - 1)}…` : clean;
+}
+
 /** What `vedette run` prints: a headline, then what was seen, then what was wrong. */
 export function describeReport(checkType: string, name: string, report: TryReport): string {
   const { flags, responseTimeMs, errors, phases, statusCode, measured } = report;
@@ -26,8 +32,8 @@ export function describeReport(checkType: string, name: string, report: TryRepor
   const phaseText = Object.entries(phases).map(([phase, ms]) => `${phase} ${milliseconds(ms)}`);
   if (phaseText.length > 0) facts.push(['phases', phaseText.join(', ')]);
   return [
-    `${verdictOf(flags)}  ${checkType}  ${name}  ${milliseconds(responseTimeMs)}`,
+    `${verdictOf(flags)}  ${checkType}  ${printable(name)}  ${milliseconds(responseTimeMs)}`,
     ...facts.map(([label, value]) => `  ${label.padEnd(8)} ${value}`),
-    ...errors.map(({ code, message }) => `  ${code}: ${message}`),
+    ...errors.map(({ code, message }) => `  ${code}: ${printable(message, 500)}`),
   ].join('\n');
 }
