@@ -144,7 +144,7 @@ class Gateway implements AgentGateway {
     for (const session of sessions) {
       const retryAfterMs = Math.round(Math.random() * spreadMs);
       session.carrier.send(encode('goaway', { retryAfterMs, why: 'the service is being restarted' }));
-      session.close(CloseCode.goingAway, `retry after ${retryAfterMs} ms`);
+      session.close(CloseCode.goingAway, JSON.stringify({ retryAfterMs }));
     }
     await this.#sockets.closed(AWAY_WAIT_MS);
     await Promise.all(this.#departing);
