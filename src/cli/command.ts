@@ -17,7 +17,6 @@ export interface Invocation {
   /** Environment over `.env`. */
   readonly env: Environment;
   readonly shutdown: Shutdown;
-  readonly version: string;
 }
 
 export interface Command {

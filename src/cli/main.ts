@@ -2,8 +2,8 @@
 /**
  * The `vedette` command. Only this file reads process.env, handles signals and chooses the exit code.
  */
-import { readFileSync } from 'node:fs';
 import { ExitCode, FatalError, messageOf } from '../kit/errors.ts';
+import { VERSION } from '../kit/version.ts';
 import { parseCommandLine } from './command.ts';
 import { commands, findCommand } from './commands.ts';
 import { readEnvironment } from './environment.ts';
@@ -14,7 +14,7 @@ async function main(args: readonly string[]): Promise<ExitCode> {
   const [first = 'help', ...rest] = args;
   if (first === 'help' || first === '--help' || first === '-h') return help(rest[0]);
   if (first === '--version' || first === '-v') {
-    console.log(version());
+    console.log(VERSION);
     return ExitCode.done;
   }
   const command = findCommand(first);
@@ -26,7 +26,6 @@ async function main(args: readonly string[]): Promise<ExitCode> {
     ...line,
     env: readEnvironment(process.env),
     shutdown: stopOnSignals(),
-    version: version(),
   });
 }
 
@@ -43,14 +42,10 @@ function unknownCommand(name: string): FatalError {
   return new FatalError(ExitCode.usage, `unknown ${what} '${name}'; the commands are ${known} and help`);
 }
 
-function version(): string {
-  // The same path from src/cli and from dist/cli.
-  const manifest: unknown = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
-  return (manifest as { version: string }).version;
-}
-
 /** One line for what the user can change, a stack for what is our fault. */
 function report(error: unknown): ExitCode {
+  // The fault that came first; cleaning up after it failed too.
+  if (error instanceof SuppressedError) return report(error.suppressed);
   if (error instanceof FatalError) {
     console.error(`vedette: ${error.message}`);
     return error.exitCode;

@@ -62,21 +62,20 @@ test('what a target sends cannot move the cursor of a terminal', () => {
   expect(printable('x'.repeat(500), 20)).toHaveLength(20);
 });
 
-test('a result is one line', () => {
+test('a live result is one line', () => {
   const result = {
-    ...report,
-    resultId: '6b1e8a52-2f5e-4c3b-9d1e-1b2c3d4e5f60',
-    sequenceId: '6b1e8a52-2f5e-4c3b-9d1e-1b2c3d4e5f60',
-    runId: 1,
-    token: 1,
-    attempt: 0,
-  };
-  const shown = {
-    name: 'Demo page',
+    ...flags,
+    checkId: '6b1e8a52-2f5e-4c3b-9d1e-1b2c3d4e5f60',
+    checkName: 'Demo page',
     checkType: 'URL',
     location: 'here',
-    resultType: 'FINAL',
-    result,
-  } as const;
-  expect(resultLine(shown)).toMatch(/^\d\d:\d\d:\d\d {2}PASS {3}URL {3}Demo page {23,} +12 ms {2}here$/);
+    resultType: 'FINAL' as const,
+    responseTimeMs: 12.4,
+    statusCode: 200,
+    startedAt: new Date(),
+    message: null,
+  };
+  expect(resultLine(result)).toMatch(/^\d\d:\d\d:\d\d {2}PASS {3}URL {3}Demo page {23,} +12 ms {2}here$/);
+  const failed = { ...result, hasFailures: true, message: 'status\n503' };
+  expect(resultLine(failed)).toMatch(/ {2}FAIL {3}.* here {2}status 503$/);
 });

@@ -1,10 +1,17 @@
-import type { RunResult } from '../contract/index.ts';
 import type { TryReport } from '../checks/execute.ts';
+
+/** The flags of a result that decide its word. */
+export interface VerdictFlags {
+  hasFailures: boolean;
+  hasErrors: boolean;
+  isDegraded: boolean;
+  isCancelled: boolean;
+}
 
 export type Verdict = 'PASS' | 'SLOW' | 'FAIL' | 'ERROR' | 'CANCELLED';
 
 /** One word for the flags. ERROR: the target was not observed, through a fault on our side. */
-export function verdictOf(flags: RunResult['flags']): Verdict {
+export function verdictOf(flags: VerdictFlags): Verdict {
   if (flags.isCancelled) return 'CANCELLED';
   if (flags.hasErrors) return 'ERROR';
   if (flags.hasFailures) return 'FAIL';

@@ -1,10 +1,11 @@
+import { once } from 'node:events';
 import { hostname } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { newId, newSecret } from '../kit/ids.ts';
 import { ExitCode } from '../kit/errors.ts';
 import { createLog } from '../kit/log.ts';
 import { integer, readSettings, setting, type Environment } from '../kit/settings.ts';
-import { startService } from '../service/index.ts';
+import { startService, type RunningService } from '../service/index.ts';
 import { serviceSettings, type ServiceSettings } from '../service/settings.ts';
 import { agentSettings } from '../agent/settings.ts';
 import { agentEnvironment, startAgentProcess, type AgentProcess } from './agent-process.ts';
@@ -58,7 +59,7 @@ export async function up({ options, env, shutdown }: Invocation): Promise<ExitCo
   const agent = startAgentProcess(agentEnvironmentOf(plan, complete));
   parts.defer(() => agent.stop(shutdown.kill));
   console.log(greeting(plan, complete, isFirstStart));
-  return untilEnd(agent, shutdown.drain);
+  return untilEnd(agent, service, shutdown.drain);
 }
 
 function readPlan(options: Invocation['options'], env: Environment): Plan {
@@ -147,17 +148,20 @@ Try:
 Results:`;
 }
 
-async function untilEnd(agent: AgentProcess, drain: AbortSignal): Promise<ExitCode> {
-  const asked = new Promise<'asked'>((done) => {
-    if (drain.aborted) done('asked');
-    else drain.addEventListener('abort', () => done('asked'), { once: true });
-  });
-  const first = await Promise.race([asked, agent.ended]);
+/** Waits for a signal, or for the end of a part that should not have ended. */
+async function untilEnd(agent: AgentProcess, service: RunningService, drain: AbortSignal): Promise<ExitCode> {
+  const asked = drain.aborted ? Promise.resolve() : once(drain, 'abort');
+  const first = await Promise.race([
+    asked.then(() => 'asked' as const),
+    // Rejects with the service's fault, if it has one.
+    service.done.then(() => ExitCode.internal),
+    agent.ended,
+  ]);
   if (first === 'asked') {
-    console.log('\nEnding: running checks finish first; Ctrl-C again to give them up.');
+    console.log('\nEnding: running checks finish first; Ctrl-C again gives them up.');
     return ExitCode.done;
   }
-  console.error('vedette: the agent ended by itself; everything ends');
+  console.error('vedette: the agent or the service ended by itself, so everything ends');
   return (
     Object.values(ExitCode).find((code) => code === first && code !== ExitCode.done) ?? ExitCode.internal
   );

@@ -1,0 +1,81 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
+import { join } from 'node:path';
+
+const main = join(import.meta.dirname, '../../src/cli/main.ts');
+
+/** A running `vedette`, with everything that it has printed. */
+export interface Program {
+  readonly child: ChildProcess;
+  stdout(): string;
+  stderr(): string;
+  /** Its exit code, or the signal that ended it. */
+  readonly ended: Promise<number | string>;
+}
+
+/** Starts `vedette` with nothing of this process's environment but what it needs to run. */
+export function vedette(
+  args: readonly string[],
+  options: { env?: Record<string, string>; cwd?: string } = {},
+): Program {
+  const { PATH = '', HOME = '' } = process.env;
+  const child = spawn(process.execPath, [main, ...args], {
+    stdio: ['pipe', 'pipe', 'pipe'],
+    env: { PATH, HOME, ...options.env },
+    ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
+  });
+  const out: string[] = [];
+  const err: string[] = [];
+  child.stdout.setEncoding('utf8').on('data', (text: string) => out.push(text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => err.push(text));
+  const ended = once(child, 'close').then(([code, signal]) => (code ?? signal) as number | string);
+  return { child, stdout: () => out.join(''), stderr: () => err.join(''), ended };
+}
+
+/** Runs `vedette` to its end. */
+export async function runVedette(
+  args: readonly string[],
+  options: { env?: Record<string, string>; cwd?: string; input?: string } = {},
+): Promise<{ code: number | string; stdout: string; stderr: string }> {
+  const program = vedette(args, options);
+  program.child.stdin?.end(options.input ?? '');
+  const code = await program.ended;
+  return { code, stdout: program.stdout(), stderr: program.stderr() };
+}
+
+/** Looks every 50 ms until `probe` gives something; `explain` says what was there when it gives up. */
+export async function eventually<T>(
+  probe: () => T | undefined | false | Promise<T | undefined | false>,
+  explain: () => string = () => '',
+  limitMs = 30_000,
+): Promise<T> {
+  const giveUpAt = performance.now() + limitMs;
+  for (;;) {
+    const found = await probe();
+    if (found !== undefined && found !== false) return found;
+    if (performance.now() > giveUpAt) throw new Error(`not within ${limitMs} ms. ${explain()}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
+
+/** A port that was free a moment ago, for programs that must be told one. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
+
+/** Status of an HTTP address, or undefined while nobody listens. */
+export async function statusOf(url: string): Promise<number | undefined> {
+  try {
+    const response = await fetch(url);
+    await response.arrayBuffer();
+    return response.status;
+  } catch {
+    return undefined;
+  }
+}

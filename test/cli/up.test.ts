@@ -1,0 +1,111 @@
+import { mkdtempSync, readFileSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { eventually, freePort, runVedette, statusOf, vedette, type Program } from './program.ts';
+
+const dataDir = join(mkdtempSync(join(tmpdir(), 'vedette-up-')), 'data');
+const [port, healthPort] = [await freePort(), await freePort()];
+const args = ['up', '--data-dir', dataDir, '--port', String(port), '--health-port', String(healthPort)];
+const health = `http://127.0.0.1:${healthPort}`;
+
+const started: Program[] = [];
+afterAll(() => {
+  for (const { child } of started) child.kill('SIGKILL');
+});
+
+async function startUp(): Promise<Program> {
+  const program = vedette(args);
+  started.push(program);
+  const text = (): string => `${program.stdout()}\n${program.stderr()}`;
+  await eventually(async () => (await statusOf(`${health}/-/readiness`)) === 200, text);
+  return program;
+}
+
+const waitForLine = (program: Program, line: RegExp): Promise<boolean> =>
+  eventually(() => line.test(program.stdout()), program.stdout);
+
+interface Credentials {
+  serviceUrl: string;
+  apiKey: string;
+  accountId: string;
+  privateLocation: { slugName: string; key: string };
+}
+const credentials = (): Credentials =>
+  JSON.parse(readFileSync(join(dataDir, 'credentials.json'), 'utf8')) as Credentials;
+
+async function checks(): Promise<{ id: string; name: string }[]> {
+  const { serviceUrl, apiKey, accountId } = credentials();
+  const response = await fetch(`${serviceUrl}/v1/checks?limit=100`, {
+    headers: { authorization: `Bearer ${apiKey}`, 'x-service-account': accountId },
+  });
+  expect(response.status).toBe(200);
+  return (await response.json()) as { id: string; name: string }[];
+}
+
+// One story, in order: each test continues where the one before ended.
+describe('vedette up', () => {
+  let program: Program;
+  let first: Credentials;
+  let examples: { id: string }[];
+
+  test('shows results of all five types without further ado', async () => {
+    program = await startUp();
+    for (const type of ['URL', 'API', 'TCP', 'DNS', 'ICMP']) {
+      await waitForLine(program, new RegExp(`^\\d\\d:\\d\\d:\\d\\d  PASS   ${type} `, 'm'));
+    }
+    await waitForLine(program, /FAIL {3}URL +Demo outage \(fails on purpose\)/);
+    expect(program.stderr()).toBe('');
+  });
+
+  test('prints and keeps what one needs to use it', async () => {
+    first = credentials();
+    expect(program.stdout()).toContain(first.serviceUrl);
+    expect(program.stdout()).toContain(first.apiKey);
+    expect(statSync(join(dataDir, 'credentials.json')).mode & 0o777).toBe(0o600);
+    expect(statSync(dataDir).mode & 0o777).toBe(0o700);
+    examples = await checks();
+    expect(examples).toHaveLength(6);
+  });
+
+  test('refuses a second start with a taken port, and one on the same folder', async () => {
+    const taken = await runVedette(args);
+    expect(taken).toMatchObject({ code: 2, stdout: '' });
+    expect(taken.stderr).toBe(
+      `vedette: port ${port} is taken; stop the program that uses it, or choose another port with --port\n`,
+    );
+    const other = ['--port', String(await freePort()), '--health-port', String(await freePort())];
+    const same = await runVedette(['up', '--data-dir', dataDir, ...other]);
+    expect(same.stderr).toMatch(/^vedette: .*in use by another process.*\n$/);
+    expect(same.code).toBe(78);
+    expect(credentials()).toEqual(first);
+  });
+
+  test('ends whole on one Ctrl-C, however often it is delivered', async () => {
+    program.child.kill('SIGINT');
+    program.child.kill('SIGINT');
+    expect(await program.ended).toBe(0);
+    expect(await statusOf(`${health}/-/liveness`)).toBeUndefined();
+    expect(program.stderr()).toBe('');
+  });
+
+  test('continues with the same data', async () => {
+    program = await startUp();
+    await waitForLine(program, /PASS {3}URL +Demo page/);
+    expect(program.stdout()).not.toContain(first.apiKey);
+    expect(credentials()).toEqual(first);
+    expect((await checks()).map(({ id }) => id)).toEqual(examples.map(({ id }) => id));
+  });
+
+  test('leaves no agent behind when it is killed', async () => {
+    program.child.kill('SIGKILL');
+    expect(await program.ended).toBe('SIGKILL');
+    await eventually(async () => (await statusOf(`${health}/-/liveness`)) === undefined);
+  });
+
+  test('starts again after that, and ends on SIGTERM', async () => {
+    program = await startUp();
+    program.child.kill('SIGTERM');
+    expect(await program.ended).toBe(0);
+  });
+});
