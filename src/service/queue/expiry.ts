@@ -1,0 +1,78 @@
+import { sql } from 'kysely';
+import type { Timing } from '../../contract/index.ts';
+import type { Trx } from '../ports.ts';
+import { RunState } from '../store/schema.ts';
+import { openRunColumns, type OpenRun } from './run-row.ts';
+import { refreshSessions } from './session-status.ts';
+import { endRuns } from './settle.ts';
+import { interval } from './sql.ts';
+
+/** Why nobody took a run in its time. */
+export type ExpiryReason = 'NO_AGENT_CONNECTED' | 'NO_CAPABLE_AGENT' | 'ALL_AGENTS_BUSY';
+
+export interface ConnectedAgent {
+  id: string;
+  account_id: string;
+  location: string;
+  check_types: string[];
+}
+
+/** @param agents those connected at the run's location */
+export function expiryReason(
+  run: Pick<OpenRun, 'check_type' | 'excluded_agents'>,
+  agents: readonly Pick<ConnectedAgent, 'id' | 'check_types'>[],
+): ExpiryReason {
+  if (agents.length === 0) return 'NO_AGENT_CONNECTED';
+  const capable = agents.some(
+    ({ id, check_types }) => check_types.includes(run.check_type) && !run.excluded_agents.includes(id),
+  );
+  return capable ? 'ALL_AGENTS_BUSY' : 'NO_CAPABLE_AGENT';
+}
+
+const SWEEP = 500;
+
+/**
+ * Ends runs whose time in the queue is over. They leave no result, since nothing was observed; the
+ * session says TIMED_OUT and why. @returns the runs, at most 500
+ */
+export async function expire(trx: Trx, timing: Timing): Promise<OpenRun[]> {
+  const { rows } = await sql<OpenRun>`
+    select ${openRunColumns} from run r where r.state = 0 and r.expires_at <= now()
+    order by r.id limit ${SWEEP} for update skip locked`.execute(trx);
+  if (rows.length === 0) return [];
+  const agents = await connectedAgents(trx, rows, timing);
+  await endRuns(
+    trx,
+    rows.map((run) => ({
+      run,
+      state: RunState.expired,
+      outcome: 'TIMED_OUT',
+      endReason: expiryReason(run, agents.filter(servesPlaceOf(run))),
+    })),
+  );
+  await refreshSessions(
+    trx,
+    rows.map(({ session_id }) => session_id),
+  );
+  return rows;
+}
+
+const servesPlaceOf =
+  (run: OpenRun) =>
+  (agent: ConnectedAgent): boolean =>
+    agent.account_id === run.account_id && agent.location === run.location;
+
+/** Agents with a live session at the places of `runs`. */
+async function connectedAgents(
+  trx: Trx,
+  runs: readonly OpenRun[],
+  timing: Timing,
+): Promise<ConnectedAgent[]> {
+  const { rows } = await sql<ConnectedAgent>`
+    select a.id, l.account_id, l.slug as location, a.check_types
+    from agent a join private_location l on l.id = a.location_id
+    where a.session_id is not null and a.last_seen > now() - ${interval(timing.suspectMs)}
+      and l.account_id = any(${runs.map(({ account_id }) => account_id)}::uuid[])
+      and l.slug = any(${runs.map(({ location }) => location)}::text[])`.execute(trx);
+  return rows;
+}
