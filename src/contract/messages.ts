@@ -23,7 +23,7 @@ const Line = z
   .max(100)
   .regex(/^[^\p{C}]*$/u, 'control characters are not allowed');
 /** Keeps the largest list of runs, an inventory, well below MAX_FRAME_BYTES. */
-const MAX_RUNS = 5000;
+export const MAX_RUNS = 5000;
 const MAX_SLOTS = 10_000;
 
 /** A run that the agent holds. `spooled`: finished, its result not yet acknowledged. */
