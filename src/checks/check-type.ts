@@ -30,6 +30,11 @@ export interface Outcome {
   responseTimeMs: number | null;
   /** Empty unless failed. */
   failures: Failure[];
+  /**
+   * By how much, ms, the answer was late for a better verdict: a busy agent may have made it so. Null
+   * or absent where time is not the reason.
+   */
+  lateByMs?: number | null;
   /** Durations in ms. */
   phases: Record<string, number>;
   statusCode: number | null;
@@ -64,6 +69,9 @@ export class TimeLimit extends Error {
     this.limitMs = limitMs;
   }
 }
+
+/** `lateByMs` of a try that timed out: a process that stood still for so long may have missed the answer. */
+export const TIMEOUT_DOUBT_MS = 1000;
 
 export interface Runner<Spec> {
   run(spec: Spec, context: RunContext): Promise<Outcome>;
@@ -108,18 +116,19 @@ export interface CheckType {
 }
 
 export function defineCheckType<Fields extends z.ZodObject>(def: Definition<Fields>): CheckType {
+  const own = def.fields.strip();
+  let runner: Promise<Runner<z.infer<Fields> & CommonSpec>> | undefined;
   return {
     name: def.name,
     route: def.route,
     lane: def.lane,
-    needs: def.needs ?? null,
     resultField: def.resultField,
     fields: def.fields,
-    timeoutMs: (spec) => def.timeoutMs(def.fields.strip().parse(spec) as z.infer<Fields>),
+    timeoutMs: (spec) => def.timeoutMs(own.parse(spec) as z.infer<Fields>),
     run: async (spec, context) => {
-      const runner = await def.runner();
-      const own = def.fields.strip().parse(spec) as z.infer<Fields>;
-      return runner.run({ ...own, ...commonOf(spec) }, context);
+      runner ??= def.runner();
+      const fields = own.parse(spec) as z.infer<Fields>;
+      return (await runner).run({ ...fields, ...commonOf(spec) }, context);
     },
   };
 }

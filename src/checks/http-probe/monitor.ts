@@ -1,7 +1,7 @@
 import { messageOf } from '../../kit/errors.ts';
 import type { Assertion } from '../assertion-fields.ts';
 import { type EvaluatedAssertion, evaluateAssertions, type Sources } from '../assertions.ts';
-import { AgentFault, type Failure, type Outcome, type RunContext } from '../check-type.ts';
+import { AgentFault, type Failure, type Outcome, type RunContext, TIMEOUT_DOUBT_MS } from '../check-type.ts';
 import { preview } from '../preview.ts';
 import { judge } from '../verdict.ts';
 import { probe, type ProbeRequest, type ProbeResponse, type ProbeResult } from './probe.ts';
@@ -40,6 +40,7 @@ export async function runMonitor(monitor: HttpMonitor, context: RunContext): Pro
   }
   const answered = result.error === null && result.response !== null;
   const assertions = answered ? evaluateAssertions(monitor.assertions, sourcesOf(result, monitor)) : [];
+  const timedOut = result.error?.code === 'TIMEOUT';
   const total = result.response === null ? null : result.phases.total;
   return {
     ...judge({
@@ -49,6 +50,7 @@ export async function runMonitor(monitor: HttpMonitor, context: RunContext): Pro
       limits: monitor,
       measure: 'response time',
     }),
+    ...(timedOut ? { lateByMs: TIMEOUT_DOUBT_MS } : {}),
     responseTimeMs: total,
     phases: result.phases,
     statusCode: result.response?.status ?? null,

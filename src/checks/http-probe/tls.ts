@@ -3,7 +3,6 @@ import {
   checkServerIdentity,
   connect,
   createSecureContext,
-  getCACertificates,
   type PeerCertificate,
   type SecureContext,
   type TLSSocket,
@@ -42,13 +41,11 @@ export interface Secured {
 let sharedContext: SecureContext | undefined;
 
 /**
- * Bundled authorities, NODE_EXTRA_CA_CERTS and those of the operating system. One context for all
- * checks: making it anew would cost more than the rest of the check.
+ * Node's own authorities, with NODE_EXTRA_CA_CERTS, and those of the operating system where Node runs
+ * with `--use-system-ca`. One context for all checks: a fresh one each costs more than half a check.
  */
 function context(): SecureContext {
-  sharedContext ??= createSecureContext({
-    ca: [...new Set([...getCACertificates('default'), ...getCACertificates('system')])],
-  });
+  sharedContext ??= createSecureContext();
   return sharedContext;
 }
 
@@ -155,7 +152,9 @@ function certificateFailure(
   switch (code) {
     case 'CERT_HAS_EXPIRED':
       return say(
-        `${of}, or one in its chain, has expired: valid until ${isoDate(certificate?.valid_to ?? '')}`,
+        Date.parse(certificate?.valid_to ?? '') > wallMs()
+          ? `a certificate in the chain of ${host} has expired`
+          : `${of} has expired on ${isoDate(certificate?.valid_to ?? '')}`,
       );
     case 'CERT_NOT_YET_VALID':
       return say(`${of} is not valid before ${isoDate(certificate?.valid_from ?? '')}`);

@@ -81,7 +81,7 @@ export class Trip {
       const message = `the agent was too busy: ${Math.round(clock.pausedMs)} ms of ${limitMs} ms went by until it could open the connection`;
       return new AgentFault('AGENT_OVERLOADED', message);
     }
-    return new TargetFailure('ETIMEDOUT', `${this.#progress()} within ${limitMs} ms`, true);
+    return new TargetFailure('TIMEOUT', `${this.#progress()} within ${limitMs} ms`, true);
   }
 
   /** `connected to 127.0.0.1:80 after 1 ms, no first byte`. */
