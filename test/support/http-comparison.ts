@@ -18,7 +18,6 @@ export interface HttpRow extends Expectation {
   type?: 'URL' | 'API';
   /** Members of the check's `request` besides the address. */
   request?: object;
-  proxyUrl?: string;
   /** Limit of both sides; 10 s without. */
   timeoutMs?: number;
   /** What makes curl do the same. */
@@ -59,7 +58,9 @@ export function compareHttp<S extends HttpSetting>(
     const at = setting();
     const row = rowOf(at);
     const ours = await runOurs(at.probe, row);
-    const theirs = await curl(row.url, curlArguments(row, at), (row.timeoutMs ?? 10_000) / 1000);
+    const theirs = await curl(row.url, curlArguments(row, at), {
+      maxSeconds: (row.timeoutMs ?? 10_000) / 1000,
+    });
     const found = row.deliberate
       ? deliberateDisagreements(row.deliberate, endingOf(ours), verdictOf(ours))
       : disagreements(ours, theirs, row);

@@ -33,14 +33,13 @@ interface WriteOut {
 const QUIET = ['-q', '-s', '--globoff', '--write-out', '%{stderr}%{json}'];
 
 /** Runs curl without any configuration file, never longer than `maxSeconds`. */
-export async function curl(url: string, args: readonly string[] = [], maxSeconds = 10): Promise<CurlReport> {
-  const { stdout, stderr } = await runProgram('curl', [
-    ...QUIET,
-    '--max-time',
-    String(maxSeconds),
-    ...args,
-    url,
-  ]);
+export async function curl(
+  url: string,
+  args: readonly string[] = [],
+  { maxSeconds = 10, input = '' }: { maxSeconds?: number; input?: string } = {},
+): Promise<CurlReport> {
+  const limit = ['--max-time', String(maxSeconds)];
+  const { stdout, stderr } = await runProgram('curl', [...QUIET, ...limit, ...args, url], { input });
   const out = JSON.parse(stderr) as WriteOut;
   return {
     exitCode: out.exitcode,

@@ -27,6 +27,6 @@ export async function verifyCode(host: string, port: number, name: string, trust
   ]);
   if (stdout.includes('no peer certificate available')) return 'HANDSHAKE';
   // With TLS 1.3 the line comes again for each session ticket; all say the same.
-  const code = Number(/Verif(?:y return code|ication error)[^\d]*(\d+)/.exec(stdout)?.[1] ?? -1);
+  const code = Number(/Verify return code: (\d+)/.exec(stdout)?.[1] ?? -1);
   return NAMES[code] ?? String(code);
 }

@@ -41,8 +41,9 @@ export const banner = (socket: net.Socket): void => void socket.write('220 mail.
 export const silent = (): void => undefined;
 /** Accepts, closes in good order. */
 export const closing = (socket: net.Socket): void => void socket.end();
-/** Accepts, resets. */
-export const resetting = (socket: net.Socket): void => void socket.resetAndDestroy();
+/** Accepts, resets when spoken to: a reset at once may overtake the end of the client's connect. */
+export const resetting = (socket: net.Socket): void =>
+  void socket.once('data', () => socket.resetAndDestroy());
 /** Answers after the pause; for measuring. */
 export const answering =
   (pauseMs: number, text: string) =>
