@@ -122,6 +122,7 @@ export function defineCheckType<Fields extends z.ZodObject>(def: Definition<Fiel
     name: def.name,
     route: def.route,
     lane: def.lane,
+    needs: def.needs ?? null,
     resultField: def.resultField,
     fields: def.fields,
     timeoutMs: (spec) => def.timeoutMs(own.parse(spec) as z.infer<Fields>),
