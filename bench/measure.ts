@@ -18,10 +18,11 @@ export function rssMbOf(pid: number): number {
 }
 
 /** Polls until `ready` answers true; bounded at 30 s. */
-export async function until(ready: () => Promise<boolean>): Promise<void> {
-  for (let tries = 0; tries < 600; tries++) {
+export async function until(ready: () => Promise<boolean>, everyMs = 50): Promise<void> {
+  const giveUpAt = performance.now() + 30_000;
+  while (performance.now() < giveUpAt) {
     if (await ready().catch(() => false)) return;
-    await delay(50);
+    await delay(everyMs);
   }
   throw new Error('not ready within 30 s');
 }

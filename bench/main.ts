@@ -1,0 +1,42 @@
+import { startBlackbox } from './blackbox.ts';
+import { benchAgent } from './agent.ts';
+import { benchQueue } from './queue.ts';
+import { printRows, type Row } from './report.ts';
+import { missingPrograms, startTargets } from './targets.ts';
+import { benchDistortion, benchUptime, ProbeProcess } from './uptime.ts';
+
+/**
+ * `npm run bench [part …]`: parts are uptime, distortion, queue, agent. Both sides of a ratio are
+ * measured in the same run on the same machine; only ratios are comparable between machines.
+ */
+const wanted = process.argv.slice(2);
+const runs = (part: string): boolean => wanted.length === 0 || wanted.includes(part);
+const rows: Row[] = [];
+
+if (runs('uptime') || runs('distortion')) rows.push(...(await benchProbes()));
+if (runs('queue')) rows.push(...(await benchQueue()));
+if (runs('agent')) rows.push(...(await benchAgent()));
+printRows(rows);
+
+async function benchProbes(): Promise<Row[]> {
+  const missing = missingPrograms();
+  if (missing.length > 0) {
+    console.log(`uptime and distortion skipped: not installed: ${missing.join(', ')}`);
+    return [];
+  }
+  const targets = await startTargets();
+  const probe = new ProbeProcess(targets.caFile);
+  const peer = await startBlackbox(targets.caFile);
+  try {
+    if (peer === undefined)
+      console.log('no peer: the Debian package prometheus-blackbox-exporter is not installed');
+    const found: Row[] = [];
+    if (runs('uptime') && peer !== undefined) found.push(...(await benchUptime(targets, probe, peer)));
+    if (runs('distortion')) found.push(...(await benchDistortion(targets, probe, peer)));
+    return found;
+  } finally {
+    probe.stop();
+    await peer?.stop();
+    targets.stop();
+  }
+}
