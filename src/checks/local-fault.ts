@@ -32,12 +32,8 @@ export async function localFaultOf(error: unknown, address: string): Promise<Age
   return new AgentFault('NETWORK_UNREACHABLE', message, {}, { cause: error });
 }
 
-/** Whether an IPv6 attempt failed because this machine has no IPv6: the case for trying IPv4. */
-export const isFamilyMissing = (fault: AgentFault | null): boolean =>
-  fault !== null && ['NETWORK_UNREACHABLE', 'EADDRNOTAVAIL', 'EAFNOSUPPORT'].includes(fault.code);
-
-/** Connecting a datagram socket looks the route up and sends nothing. */
-function hasRoute(address: string): Promise<boolean> {
+/** Whether this machine knows a way to an IP address. Connecting a datagram socket asks that and sends nothing. */
+export function hasRoute(address: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = createSocket({
       type: isIP(address) === 6 ? 'udp6' : 'udp4',

@@ -14,8 +14,8 @@ export interface Resolution {
  */
 export interface Resolver {
   /**
-   * Addresses of one family only. An IP literal stands for itself, whatever the family. A caller whose
-   * machine has no IPv6 (`localFaultOf` says so after the first address was tried) asks again for 4.
+   * Addresses of the wanted family; of IPv4 where IPv6 is wanted and this machine has none. An IP
+   * literal stands for itself, whatever the family.
    *
    * @throws NameError when the name does not exist or has no such address
    * @throws AgentFault `RESOLVER_UNREACHABLE` naming the resolvers asked

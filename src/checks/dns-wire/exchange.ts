@@ -71,7 +71,11 @@ function settleOnce(
     };
     const fail = (error: unknown): void => finish(() => reject(asExchangeError(error, server)));
     const onAbort = (): void => finish(() => reject(patience.signal.reason as Error));
-    const timer = setTimeout(() => fail(silence(server, patience.timeoutMs)), patience.timeoutMs);
+    // After a standstill of this process timers run before packets are read: one turn more for those.
+    const timer = setTimeout(
+      () => setImmediate(() => fail(silence(server, patience.timeoutMs))),
+      patience.timeoutMs,
+    );
     patience.signal.addEventListener('abort', onAbort, { once: true });
     release = start((reply) => finish(() => resolve(reply)), fail);
   });

@@ -7,6 +7,7 @@
 import { isIP } from 'node:net';
 import { monoMs } from '../../kit/clock.ts';
 import { encodeName, BadName, parseServer, toAscii, type ServerAddress } from '../dns-wire/index.ts';
+import { hasRoute } from '../local-fault.ts';
 import { NameError, type Resolution, type Resolver } from '../resolve.ts';
 import { askOs } from './os-resolver.ts';
 import { lookUp, type Found } from './stub.ts';
@@ -29,6 +30,8 @@ interface Remembered {
 
 const MAX_TTL_MS = 60_000;
 const MAX_REMEMBERED = 10_000;
+/** Somewhere in the public IPv6 internet: only the route to it is looked up. */
+const ANY_IPV6 = '2001:500:2::c';
 
 /** @throws RangeError when one of `servers` is not an address */
 export function createResolver(options: ResolverOptions): Resolver {
@@ -72,12 +75,25 @@ export function createResolver(options: ResolverOptions): Resolver {
     remembered.set(key, { found, until: monoMs() + Math.min(found.ttlSeconds * 1000, MAX_TTL_MS) });
   }
 
+  /** IPv4 stands in where IPv6 is wanted and this machine has no way to it. */
+  async function askReachable(name: string, family: 4 | 6): Promise<Found> {
+    if (family === 4) return askOnce(name, 4);
+    try {
+      const found = await askOnce(name, 6);
+      return (await hasRoute(found.addresses[0]!)) ? found : await askOnce(name, 4).catch(() => found);
+    } catch (error) {
+      if (!(error instanceof NameError) || error.code !== 'ENODATA' || (await hasRoute(ANY_IPV6)))
+        throw error;
+      return askOnce(name, 4);
+    }
+  }
+
   return {
     servers: () => settings().servers,
     async resolve(name, family, signal): Promise<Resolution> {
       const startedMs = monoMs();
       const found =
-        withoutNetwork(name, family) ?? (await unlessAborted(askOnce(askable(name), family), signal));
+        withoutNetwork(name, family) ?? (await unlessAborted(askReachable(askable(name), family), signal));
       return {
         addresses: found.addresses.map((address) => ({ address, family: isIP(address) === 6 ? 6 : 4 })),
         source: found.source,
