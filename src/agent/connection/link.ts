@@ -1,0 +1,73 @@
+import { CloseCode, type FromAgent } from '../../contract/index.ts';
+
+/** Why a link ended. `code` as in CloseCode; 1000 we ended it; 1006 it broke or never came about. */
+export interface Closed {
+  code: number;
+  reason: string;
+  retryAfterMs?: number;
+}
+
+/** One connection for control messages, by socket or by long poll. */
+export interface Link {
+  readonly kind: LinkKind;
+  /** Resolves when the link is gone; never rejects. */
+  readonly closed: Promise<Closed>;
+  /** Queues the message; on a link that is gone it does nothing. */
+  send(message: FromAgent): void;
+  /** Lets what was sent leave, then ends the link. */
+  close(): void;
+}
+export type LinkKind = 'socket' | 'poll';
+
+/** Opens a link with its first message. `receive` gets each message of the service, parsed as JSON only. */
+export type OpenLink = (
+  hello: FromAgent,
+  receive: (raw: unknown) => void,
+  signal: AbortSignal,
+) => Promise<Link>;
+
+/** A link could not be opened. */
+export class OpenError extends Error {
+  readonly closed: Closed;
+  /** The service itself could not be reached at all: says nothing about this kind of link. */
+  readonly unreachable: boolean;
+  constructor(closed: Closed, unreachable: boolean, options?: ErrorOptions) {
+    super(closed.reason, options);
+    this.name = 'OpenError';
+    this.closed = closed;
+    this.unreachable = unreachable;
+  }
+}
+
+export const BROKEN = 1006;
+export const ENDED = 1000;
+
+/** The close code that says the same as an HTTP status. */
+export function codeOfStatus(status: number): number {
+  switch (status) {
+    case 401:
+      return CloseCode.badKey;
+    case 403:
+      return CloseCode.locationDisabled;
+    case 409:
+      return CloseCode.replaced;
+    case 426:
+      return CloseCode.upgradeRequired;
+    case 429:
+      return CloseCode.tooMany;
+    case 503:
+      return CloseCode.goingAway;
+    default:
+      return BROKEN;
+  }
+}
+
+/** The service does not want this agent as it is: retried slowly, shown by readiness. */
+export function isRefusal(code: number): boolean {
+  const codes: readonly number[] = [CloseCode.badKey, CloseCode.locationDisabled, CloseCode.upgradeRequired];
+  return codes.includes(code);
+}
+
+const NO_ROUTE = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ENETUNREACH', 'EHOSTUNREACH', 'ENETDOWN'];
+export const isUnreachable = (code: string | undefined): boolean =>
+  code !== undefined && NO_ROUTE.includes(code);

@@ -1,0 +1,52 @@
+import type { TryReport } from '../../checks/execute.ts';
+import { RunResult, type Job } from '../../contract/index.ts';
+import { wallMs } from '../../kit/clock.ts';
+import { derivedId } from '../../kit/ids.ts';
+
+/**
+ * Ties a report to its run. What comes from a probe has been near a target, so it is read as strictly
+ * as anything from the network: a report that is not one becomes a fault of the agent.
+ */
+export function resultOf(job: Job, report: TryReport): RunResult {
+  const { runId, sequenceId, token, attempt } = job;
+  const ids = { resultId: derivedId(sequenceId, attempt, token), runId, sequenceId, token, attempt };
+  const parsed = RunResult.safeParse({ ...report, ...ids });
+  if (parsed.success) return parsed.data;
+  const issue = parsed.error.issues[0];
+  const fault = faultReport('REPORT_INVALID', `the probe sent no report: ${issue?.path.join('.')}`, wallMs());
+  return { ...fault, ...ids };
+}
+
+/** The agent could not observe the target. */
+export function faultReport(code: string, message: string, startedWallMs: number): TryReport {
+  return blankReport(startedWallMs, { hasErrors: true }, [{ code, message, network: false }]);
+}
+
+export function cancelledReport(startedWallMs: number): TryReport {
+  return blankReport(startedWallMs, { isCancelled: true }, []);
+}
+
+function blankReport(
+  startedWallMs: number,
+  flags: Partial<TryReport['flags']>,
+  errors: TryReport['errors'],
+): TryReport {
+  return {
+    startedAt: new Date(startedWallMs).toISOString(),
+    stoppedAt: new Date(wallMs()).toISOString(),
+    responseTimeMs: null,
+    flags: {
+      hasFailures: false,
+      hasErrors: false,
+      isDegraded: false,
+      isCancelled: false,
+      overMaxResponseTime: false,
+      ...flags,
+    },
+    errors,
+    phases: {},
+    statusCode: null,
+    measured: { eventLoopDelayMs: 0, resolvedAddress: null },
+    detail: {},
+  };
+}

@@ -1,0 +1,82 @@
+import type { Duplex } from 'node:stream';
+import type { TryReport } from '../../checks/execute.ts';
+import type { Job } from '../../contract/index.ts';
+
+/** What every try in one probe shares. */
+export interface ProbeSetup {
+  /** Resolve targets' names through the operating system. */
+  useOsResolver: boolean;
+}
+
+/** From the agent to a probe process. `setup` comes first; `n` numbers the tries of one probe. */
+export type ToProbe =
+  { t: 'setup'; setup: ProbeSetup } | { t: 'run'; n: number; job: Job } | { t: 'cancel'; n: number };
+
+/** From a probe process to the agent. */
+export type FromProbe =
+  | { t: 'ready' }
+  | { t: 'done'; n: number; report: TryReport }
+  | { t: 'fault'; n: number; code: string; message: string }
+  /** Sent every BEAT_MS: the event loop of the probe turns. */
+  | { t: 'beat'; rssBytes: number };
+
+export const BEAT_MS = 1000;
+
+/** A probe that sends a longer line is out of order; results are bounded far below. */
+const MAX_LINE_CHARS = 16 * 1024 * 1024;
+
+/**
+ * Messages as lines of JSON. What one turn of the event loop sends leaves in one write: at 1,000
+ * results a second the write calls would cost more than the checks' own bookkeeping.
+ *
+ * @param onBroken called once, when the other side sends what is not a line of JSON
+ */
+export function openChannel<Out extends object, In extends object>(
+  stream: Duplex,
+  receive: (message: In) => void,
+  onBroken: (why: string) => void,
+): (message: Out) => void {
+  const lines = new LineReader();
+  stream.setEncoding('utf8');
+  stream.on('data', (text: string) => {
+    try {
+      for (const line of lines.push(text)) receive(JSON.parse(line) as In);
+    } catch (error) {
+      stream.destroy();
+      onBroken(error instanceof Error ? error.message : String(error));
+    }
+  });
+  return batchedWriter(stream);
+}
+
+function batchedWriter(stream: Duplex): (message: object) => void {
+  let waiting: string[] = [];
+  const flush = (): void => {
+    const text = waiting.join('');
+    waiting = [];
+    if (stream.writable) stream.write(text);
+  };
+  return (message) => {
+    if (waiting.push(`${JSON.stringify(message)}\n`) === 1) setImmediate(flush);
+  };
+}
+
+class LineReader {
+  #parts: string[] = [];
+  #length = 0;
+
+  /** @throws RangeError on an endless line */
+  push(text: string): string[] {
+    const lines = text.split('\n');
+    const rest = lines.pop() ?? '';
+    if (lines.length > 0) {
+      lines[0] = this.#parts.join('') + lines[0]!;
+      this.#parts = [];
+      this.#length = 0;
+    }
+    if (rest !== '') this.#parts.push(rest);
+    this.#length += rest.length;
+    if (this.#length > MAX_LINE_CHARS) throw new RangeError('line too long');
+    return lines;
+  }
+}

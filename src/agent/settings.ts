@@ -1,0 +1,101 @@
+import { z } from 'zod';
+import {
+  httpUrl,
+  integer,
+  readSettings,
+  setting,
+  switchValue,
+  word,
+  type Environment,
+  type ValuesOf,
+} from '../kit/settings.ts';
+
+const optional = <T>(schema: z.ZodType<T>): z.ZodType<T | undefined> => schema.optional();
+const seconds = (min: number, max: number, normal: number): z.ZodType<number> =>
+  integer(min, max)
+    .default(normal)
+    .transform((n) => n * 1000);
+
+/** The agent's settings: one list for parsing and for the README. */
+export const agentSettings = {
+  apiKey: setting(
+    'API_KEY',
+    z
+      .string()
+      .trim()
+      .regex(/^pl_[A-Za-z0-9_-]{8,}$/, 'a private location key is allowed: it starts with pl_'),
+    { default: 'required', meaning: 'Key of the private location that this agent serves.', secret: true },
+  ),
+  serviceUrl: setting('AGENT_SERVICE_URL', httpUrl(), {
+    default: 'required',
+    meaning: 'Base address of the service; `vedette up` sets it.',
+  }),
+  jobConcurrency: setting('JOB_CONCURRENCY', optional(integer(1, 10_000)), {
+    default: 'by CPUs and memory',
+    meaning: 'Most runs at once.',
+  }),
+  logLevel: setting(
+    'LOG_LEVEL',
+    word('debug', 'log', 'info', 'warn', 'error')
+      .default('info')
+      .transform((level) => (level === 'log' ? 'info' : level)),
+    { default: 'info', meaning: 'debug, log, info, warn or error; log is the same as info.' },
+  ),
+  logFormat: setting('LOG_FORMAT', word('json', 'pretty').default('json'), {
+    default: 'json',
+    meaning: 'json for machines, pretty for people.',
+  }),
+  healthPort: setting('AGENT_HEALTH_PORT', integer(0, 65_535).default(8081), {
+    default: '8081',
+    meaning:
+      'Port of `/-/readiness`, `/-/liveness`, `/health` and `/metrics`; 0 lets the system choose a free one.',
+  }),
+  healthHost: setting('AGENT_HEALTH_HOST', z.string().trim().min(1).default('0.0.0.0'), {
+    default: '0.0.0.0',
+    meaning: 'Address that the health port listens on.',
+  }),
+  dataDir: setting('AGENT_DATA_DIR', optional(z.string().min(1)), {
+    default: '/var/lib/vedette',
+    meaning:
+      'Folder of the spool. Where the default cannot be written a temporary folder is used, with a warning.',
+  }),
+  drainTimeoutMs: setting('AGENT_DRAIN_TIMEOUT', seconds(0, 86_400, 600), {
+    default: '600',
+    meaning: 'Seconds that running checks get to finish after a stop signal.',
+  }),
+  httpsProxy: setting('HTTPS_PROXY', optional(httpUrl()), {
+    meaning: 'Proxy for an https:// service address. Targets use the proxy of their location.',
+  }),
+  httpProxy: setting('HTTP_PROXY', optional(httpUrl()), {
+    meaning: 'Proxy for an http:// service address.',
+  }),
+  noProxy: setting('NO_PROXY', z.string().default(''), {
+    meaning: 'Hosts, .domains, CIDRs and host:port that are reached without the proxy; * for all.',
+  }),
+  extraCaCerts: setting('NODE_EXTRA_CA_CERTS', optional(z.string().min(1)), {
+    meaning: 'PEM file of further certificate authorities, for the service and for targets.',
+  }),
+  useOsResolver: setting('USE_OS_DNS_RESOLVER', switchValue().default(false), {
+    default: 'off',
+    meaning: "Resolve targets' names through the operating system.",
+  }),
+  sandbox: setting('SANDBOX', word('best-effort', 'require').default('best-effort'), {
+    default: 'best-effort',
+    meaning: 'require refuses to start when a wall around the probe processes is missing.',
+  }),
+} as const;
+
+export type AgentSettings = ValuesOf<typeof agentSettings>;
+
+/**
+ * Reads the agent's settings. The lower-case names of the proxy settings count too, as for most programs.
+ *
+ * @throws FatalError with exit code 2 and one line
+ */
+export function readAgentSettings(env: Environment): { values: AgentSettings; warnings: string[] } {
+  const proxies = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'].map((name) => [
+    name,
+    env[name] || env[name.toLowerCase()],
+  ]);
+  return readSettings(agentSettings, { ...env, ...Object.fromEntries(proxies) }, ['AGENT_']);
+}
