@@ -94,7 +94,7 @@ async function prepareCredentials({ dataDir, port }: Plan): Promise<{
   const before = await readCredentials(dataDir);
   const serviceUrl = `http://${LOOPBACK}:${port}`;
   const credentials = { apiKey: newSecret('vk'), accountId: newId(), ...before, serviceUrl };
-  await writeCredentials(dataDir, credentials);
+  if (before === undefined) await writeCredentials(dataDir, credentials);
   return { credentials, isFirstStart: before?.privateLocation === undefined };
 }
 

@@ -8,8 +8,8 @@ const main = join(import.meta.dirname, '../../src/cli/main.ts');
 /** A running `vedette`, with everything that it has printed. */
 export interface Program {
   readonly child: ChildProcess;
-  stdout(): string;
-  stderr(): string;
+  readonly stdout: () => string;
+  readonly stderr: () => string;
   /** Its exit code, or the signal that ended it. */
   readonly ended: Promise<number | string>;
 }
