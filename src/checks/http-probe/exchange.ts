@@ -23,6 +23,8 @@ export interface Exchanged {
   body: CollectedBody;
 }
 
+export const NO_BODY: CollectedBody = { bytes: Buffer.alloc(0), truncated: false };
+
 /** What goes over the wire, headers as a flat list of names and values. */
 export interface WireRequest {
   method: string;
@@ -52,26 +54,38 @@ export function exchange(
       headers: wire.headers,
       setHost: false,
       maxHeaderSize: HEADER_LIMIT_BYTES,
+      // Bare line feeds, folded fields, a length besides chunks: clients take them. What makes these
+      // dangerous is a connection that others share, and this one ends with the answer.
+      insecureHTTPParser: true,
       createConnection: () => socket,
     });
-    request.once('response', (response) => {
-      const head = headOf(response);
-      onHead(head);
-      if (followRedirects && isRedirect(head.status, response.headers.location)) {
+    let answer: IncomingMessage | undefined;
+    const onResponse = (response: IncomingMessage): void => {
+      answer = response;
+      try {
+        const head = headOf(response);
+        onHead(head);
+        const goesOn = followRedirects && isRedirect(head.status, response.headers.location);
+        if (!goesOn) return void readBody(response, trip).then((body) => resolve({ head, body }), reject);
         socket.destroy();
-        resolve({ head, body: { bytes: Buffer.alloc(0), truncated: false } });
-        return;
+        resolve({ head, body: NO_BODY });
+      } catch (error) {
+        socket.destroy();
+        reject(error);
       }
-      readBody(response, trip).then((body) => resolve({ head, body }), reject);
-    });
+    };
+    request.once('response', onResponse);
     // 101 to a request that asked for no upgrade: an answer without a body.
     request.once('upgrade', (response) => {
+      socket.destroy();
       const head = headOf(response);
       onHead(head);
-      socket.destroy();
-      resolve({ head, body: { bytes: Buffer.alloc(0), truncated: false } });
+      resolve({ head, body: NO_BODY });
     });
-    request.on('error', reject);
+    // Bytes behind a complete answer are nobody's.
+    request.on('error', (error) => {
+      if (answer?.complete !== true) reject(error);
+    });
     trip.clock.enter('firstByte');
     socket.once('data', () => trip.clock.enter('download'));
     request.end(wire.body ?? undefined);
@@ -116,11 +130,15 @@ function headOf(response: IncomingMessage): Head {
   };
 }
 
+/** @throws TargetFailure */
 function headersOf(raw: string[]): Head['headers'] {
   const headers: Head['headers'] = {};
   for (let index = 0; index < raw.length; index += 2) {
     const name = (raw[index] ?? '').toLowerCase();
     const value = raw[index + 1] ?? '';
+    if (value.includes('\0')) {
+      throw new TargetFailure('HPE_INVALID_HEADER_TOKEN', `the header ${name} contains a NUL byte`, false);
+    }
     const known = Object.hasOwn(headers, name) ? headers[name] : undefined;
     if (Array.isArray(known)) known.push(value);
     else if (name === 'set-cookie') headers[name] = [value];

@@ -4,9 +4,10 @@ import type { Resolver } from '../resolve.ts';
 import type { TimingPhases, Timings } from '../timings.ts';
 import { exchange, type Exchanged, type Head, type WireRequest } from './exchange.ts';
 import { TargetFailure } from './failure.ts';
+import { exchangeHttp2 } from './http2.ts';
 import { basicOf, parseProxy, type Proxy, proxyRefuses } from './proxy.ts';
 import { type HopRequest, isRedirect, redirected } from './redirect.ts';
-import { openRoute } from './route.ts';
+import { openRoute, type Route } from './route.ts';
 import type { TlsFacts } from './tls.ts';
 import { type LogLine, Trip } from './trip.ts';
 
@@ -115,18 +116,16 @@ async function oneHop(
   trip: Trip,
   seen: { response: ProbeResponse | null },
 ): Promise<Exchanged> {
-  const route = await openRoute(hop.url, trip, ['http/1.1']);
+  const route = await openAnyRoute(hop.url, trip);
   const href = plainHref(hop.url);
-  const exchanged = await exchange(
-    route.socket,
-    wireRequest(hop, trip.options.proxy),
-    trip,
-    follow,
-    (head) => {
-      trip.note(`${head.status} ${head.statusText} from ${href}`);
-      seen.response = { ...head, body: Buffer.alloc(0), truncated: false, href, tls: route.tls };
-    },
-  );
+  const wire = wireRequest(hop, trip.options.proxy);
+  const onHead = (head: Head): void => {
+    trip.note(`${head.status} ${head.statusText} from ${href}`);
+    seen.response = { ...head, body: Buffer.alloc(0), truncated: false, href, tls: route.tls };
+  };
+  const exchanged = route.http2
+    ? await exchangeHttp2(route.socket, wire, hop.url.host, trip, follow, onHead)
+    : await exchange(route.socket, wire, trip, follow, onHead);
   const { proxy } = trip.options;
   if (proxy && exchanged.head.status === 407 && hop.url.protocol === 'http:') throw proxyRefuses(proxy);
   if (seen.response) {
@@ -134,6 +133,20 @@ async function oneHop(
     seen.response.truncated = exchanged.body.truncated;
   }
   return exchanged;
+}
+
+/**
+ * HTTP/1.1 unless the server refuses it in the handshake, then HTTP/2. Offering both would let most
+ * servers choose HTTP/2, which costs more and says less about phases.
+ */
+async function openAnyRoute(url: URL, trip: Trip): Promise<Route> {
+  try {
+    return await openRoute(url, trip, ['http/1.1']);
+  } catch (error) {
+    if (!(error instanceof TargetFailure) || !/NO_APPLICATION_PROTOCOL/.test(error.code)) throw error;
+    trip.note('the server refuses HTTP/1.1, trying HTTP/2');
+    return await openRoute(url, trip, ['h2']);
+  }
 }
 
 function firstHop(request: ProbeRequest): HopRequest {
