@@ -1,9 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
+import { isDeepStrictEqual } from 'node:util';
 import { agentSettings } from '../agent/settings.ts';
 import { createEnvironment, execute, type TryReport } from '../checks/execute.ts';
 import { checkSchema, checkTypes, findCheckType, type CheckType } from '../checks/index.ts';
 import { codeOf, ExitCode, FatalError, messageOf } from '../kit/errors.ts';
+import { parseNaming } from '../kit/problems.ts';
 import { readSettings } from '../kit/settings.ts';
 import type { Invocation } from './command.ts';
 import { describeReport } from './report-text.ts';
@@ -43,13 +45,11 @@ function parseCheck(json: string): { type: CheckType; name: string; spec: object
     const allowed = checkTypes().map(({ name }) => name);
     throw badFile([`checkType: must be one of ${allowed.join(', ')}`]);
   }
-  const parsed = checkSchema(type).safeParse({ privateLocations: ['here'], ...definition });
-  if (parsed.success) return { type, name: String(parsed.data['name']), spec: parsed.data };
-  throw badFile(
-    parsed.error.issues.map(
-      ({ path, message }) => `${path.map(String).join('.') || 'the check'}: ${message}`,
-    ),
-  );
+  const isPlaced = !isDeepStrictEqual(definition['privateLocations'] ?? [], []);
+  const placed = isPlaced ? definition : { ...definition, privateLocations: ['here'] };
+  const parsed = parseNaming(checkSchema(type), placed, 'the check');
+  if (!parsed.success) throw badFile(parsed.problems);
+  return { type, name: String(parsed.data['name']), spec: parsed.data };
 }
 
 function parseObject(json: string): Record<string, unknown> {
