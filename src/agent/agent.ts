@@ -4,7 +4,7 @@ import type { Log } from '../kit/log.ts';
 import { supervise } from '../kit/supervise.ts';
 import { Admission, planLanes, readMachine } from './admission/index.ts';
 import { ExtraAuthorities } from './authorities.ts';
-import { Connection, ServiceClient } from './connection/index.ts';
+import { Connection, ServiceClient, type LinkTiming } from './connection/index.ts';
 import { chooseDataDir } from './data-dir.ts';
 import { Dispatcher, LeaseClock } from './dispatch/index.ts';
 import {
@@ -24,7 +24,7 @@ export interface AgentOptions {
   version: string;
   /** For tests: another program for the probe processes, and shorter times of the wire. */
   probeEntry?: URL;
-  socketTiming?: { pingEveryMs: number; silentMs: number; openTimeoutMs: number };
+  linkTiming?: LinkTiming;
   pollForMs?: number;
 }
 
@@ -162,7 +162,7 @@ class Agent {
       checkTypes: types.map(({ name }) => name),
       apiKey: settings.apiKey,
       onWelcome: () => this.#uploader.welcomed(),
-      ...(options.socketTiming === undefined ? {} : { socketTiming: options.socketTiming }),
+      ...(options.linkTiming === undefined ? {} : { linkTiming: options.linkTiming }),
       ...(options.pollForMs === undefined ? {} : { pollForMs: options.pollForMs }),
     });
     this.#dispatcher.attach(this.#connection);

@@ -26,11 +26,11 @@ import { newId, newSecret } from '../../src/kit/ids.ts';
  */
 
 type Body<T extends FromService['t']> = Extract<FromService, { t: T }>['d'];
-type Said<T extends FromAgent['t']> = Extract<FromAgent, { t: T }>;
+type Said = { [T in FromAgent['t']]: Extract<FromAgent, { t: T }>['d'] };
 
 export interface FakeSession {
   readonly kind: 'socket' | 'poll';
-  readonly hello: Said<'hello'>['d'];
+  readonly hello: Said['hello'];
   readonly epoch: number;
   readonly closed: boolean;
   send<T extends FromService['t']>(t: T, d: Body<T>, re?: string): void;
@@ -67,7 +67,7 @@ export interface FakeService extends AsyncDisposable {
   /** The live session; waits for one. */
   session(where?: (session: FakeSession) => boolean): Promise<FakeSession>;
   /** The first message of this kind that matches; waits for it. */
-  heard<T extends FromAgent['t']>(t: T, where?: (d: Said<T>['d']) => boolean): Promise<Said<T>['d']>;
+  heard<T extends FromAgent['t']>(t: T, where?: (d: Said[T]) => boolean): Promise<Said[T]>;
   resultOf(job: Job): Promise<RunResult>;
 }
 
@@ -147,13 +147,15 @@ class Fake implements FakeService {
     return until('a session', () => this.sessions.findLast((each) => !each.closed && where(each)));
   }
 
-  heard<T extends FromAgent['t']>(
-    t: T,
-    where: (d: Said<T>['d']) => boolean = () => true,
-  ): Promise<Said<T>['d']> {
-    const matches = (message: FromAgent): message is Said<T> =>
-      message.t === t && where((message as Said<T>).d);
-    return until(`a ${t}`, () => this.said.find(matches)?.d);
+  heard<T extends FromAgent['t']>(t: T, where: (d: Said[T]) => boolean = () => true): Promise<Said[T]> {
+    return until(`a ${t}`, () => {
+      for (const message of this.said) {
+        if (message.t !== t) continue;
+        const data: unknown = message.d;
+        if (where(data as Said[T])) return { data: data as Said[T] };
+      }
+      return undefined;
+    }).then(({ data }) => data);
   }
 
   resultOf({ runId, token }: Job): Promise<RunResult> {
@@ -173,7 +175,11 @@ class Fake implements FakeService {
     }
   }
 
-  open(kind: FakeSession['kind'], hello: Said<'hello'>, deliver: (message: unknown) => void): LiveSession {
+  open(
+    kind: FakeSession['kind'],
+    hello: Extract<FromAgent, { t: 'hello' }>,
+    deliver: (message: unknown) => void,
+  ): LiveSession {
     const session = new LiveSession(kind, hello.d, this.sessions.length + 1, deliver);
     this.sessions.push(session);
     this.said.push(hello);
@@ -181,7 +187,7 @@ class Fake implements FakeService {
     return session;
   }
 
-  #welcome(session: LiveSession, hello: Said<'hello'>): Body<'welcome'> {
+  #welcome(session: LiveSession, hello: Extract<FromAgent, { t: 'hello' }>): Body<'welcome'> {
     const { renewEveryMs, leaseMs, acceptMs } = this.#timing;
     const drop = this.drop;
     this.drop = [];
@@ -259,9 +265,8 @@ class Fake implements FakeService {
     this.batches.push({ size: results.length, encoding: request.headers['content-encoding'] ?? 'identity' });
     const answer = this.record?.(results) ?? { status: 200 };
     if (answer.status !== 200) {
-      response
-        .writeHead(answer.status, answer.retryAfter === undefined ? {} : { 'retry-after': answer.retryAfter })
-        .end();
+      if (answer.retryAfter !== undefined) response.setHeader('retry-after', String(answer.retryAfter));
+      response.writeHead(answer.status).end();
       return;
     }
     this.results.push(...results);
@@ -295,7 +300,7 @@ class Fake implements FakeService {
 class LiveSession implements FakeSession {
   readonly sid = newId();
   readonly kind: FakeSession['kind'];
-  readonly hello: Said<'hello'>['d'];
+  readonly hello: Said['hello'];
   readonly epoch: number;
   closed = false;
   frozen = false;
@@ -308,7 +313,7 @@ class LiveSession implements FakeSession {
 
   constructor(
     kind: FakeSession['kind'],
-    hello: Said<'hello'>['d'],
+    hello: Said['hello'],
     epoch: number,
     deliver: (message: unknown) => void,
   ) {

@@ -7,11 +7,20 @@ import type { Log } from '../../kit/log.ts';
 import type { Recorder, ReleaseReason, RunHolder, ServiceLink } from '../ports.ts';
 import { TransportChoice } from './choice.ts';
 import { ClockOffset } from './clock-offset.ts';
-import { BROKEN, isRefusal, OpenError, type Closed, type Link, type LinkKind } from './link.ts';
+import {
+  BROKEN,
+  isRefusal,
+  LINK_TIMING,
+  OpenError,
+  type Closed,
+  type Link,
+  type LinkKind,
+  type LinkTiming,
+} from './link.ts';
 import { openPoll } from './poll-link.ts';
 import type { ServiceClient } from './service-client.ts';
 import { Session, type WelcomeData } from './session.ts';
-import { openSocket, socketOpens, type SocketTiming } from './socket-link.ts';
+import { openSocket, socketOpens } from './socket-link.ts';
 
 export interface ConnectionOptions {
   client: ServiceClient;
@@ -26,7 +35,7 @@ export interface ConnectionOptions {
   apiKey: string;
   /** Called at each welcome. */
   onWelcome: () => void;
-  socketTiming?: SocketTiming;
+  linkTiming?: LinkTiming;
   /** How long the long poll is kept before a socket is tried again; ms. */
   pollForMs?: number;
 }
@@ -42,8 +51,6 @@ export interface ConnectionState {
   minAgentVersion: string | null;
 }
 
-/** A socket that passes nothing is found within 45 s, below the 60 s after which the service suspects us. */
-const SOCKET_TIMING: SocketTiming = { pingEveryMs: 15_000, silentMs: 30_000, openTimeoutMs: 15_000 };
 const REFUSED_CAP_MS = 300_000;
 const REFUSED_BASE_MS = 5_000;
 const DEFAULT_BATCH = { maxItems: 100, maxBytes: 2 * 1024 * 1024, flushMs: 1000 };
@@ -184,11 +191,11 @@ export class Connection implements ServiceLink {
   }
 
   #open(kind: LinkKind, session: Session, signal: AbortSignal): Promise<Link> {
-    const { client, socketTiming = SOCKET_TIMING } = this.#options;
+    const { client, linkTiming = LINK_TIMING } = this.#options;
     const receive = (raw: unknown): void => session.receive(raw);
     return kind === 'socket'
-      ? openSocket(client, socketTiming, this.#hello(), receive, signal)
-      : openPoll(client, this.#hello(), receive, signal);
+      ? openSocket(client, linkTiming, this.#hello(), receive, signal)
+      : openPoll(client, linkTiming, this.#hello(), receive, signal);
   }
 
   #openFailed(kind: LinkKind, error: unknown): Closed {
@@ -267,11 +274,11 @@ export class Connection implements ServiceLink {
 
   /** On the long poll: tries a socket when it is time, and ends the poll once one opens. */
   async #tryForSocket(signal: AbortSignal, over: AbortController): Promise<void> {
-    const { client, socketTiming = SOCKET_TIMING } = this.#options;
+    const { client, linkTiming = LINK_TIMING } = this.#options;
     while (!signal.aborted) {
       await sleep(this.#choice.retrySocketMs ?? 0, signal).catch(() => {});
       if (signal.aborted) return;
-      if (await socketOpens(client, socketTiming, signal)) {
+      if (await socketOpens(client, linkTiming, signal)) {
         this.#choice.useSocket();
         over.abort(new Error('a socket passes again'));
         return;

@@ -1,4 +1,4 @@
-import { CloseCode, type FromAgent } from '../../contract/index.ts';
+import { CloseCode, POLL_HOLD_MS, type FromAgent } from '../../contract/index.ts';
 
 /** Why a link ended. `code` as in CloseCode; 1000 we ended it; 1006 it broke or never came about. */
 export interface Closed {
@@ -19,12 +19,24 @@ export interface Link {
 }
 export type LinkKind = 'socket' | 'poll';
 
-/** Opens a link with its first message. `receive` gets each message of the service, parsed as JSON only. */
-export type OpenLink = (
-  hello: FromAgent,
-  receive: (raw: unknown) => void,
-  signal: AbortSignal,
-) => Promise<Link>;
+/** When a link that looks alive is given up. Tests shorten it. */
+export interface LinkTiming {
+  openTimeoutMs: number;
+  /** Socket: a ping leaves this often. */
+  pingEveryMs: number;
+  /** Socket: nothing heard for this long, the other end is gone. */
+  silentMs: number;
+  /** Long poll: a waiting request is answered within this time. */
+  pollAnswerMs: number;
+}
+
+/** Both kinds of silence are found within 45 s, below the 60 s after which the service suspects us. */
+export const LINK_TIMING: LinkTiming = {
+  openTimeoutMs: 15_000,
+  pingEveryMs: 15_000,
+  silentMs: 30_000,
+  pollAnswerMs: POLL_HOLD_MS + 10_000,
+};
 
 /** A link could not be opened. */
 export class OpenError extends Error {

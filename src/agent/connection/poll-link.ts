@@ -1,12 +1,17 @@
-import { OpenSession, Poll, POLL_HOLD_MS, type FromAgent } from '../../contract/index.ts';
+import { OpenSession, Poll, type FromAgent } from '../../contract/index.ts';
 import { codeOf, messageOf } from '../../kit/errors.ts';
 import type { Reply } from '../ports.ts';
-import { BROKEN, codeOfStatus, ENDED, isUnreachable, OpenError, type Closed, type Link } from './link.ts';
+import {
+  BROKEN,
+  codeOfStatus,
+  ENDED,
+  isUnreachable,
+  OpenError,
+  type Closed,
+  type Link,
+  type LinkTiming,
+} from './link.ts';
 import type { ServiceClient } from './service-client.ts';
-
-/** A held answer may be late by a slow network, not more. */
-const LATE_MS = 10_000;
-const SEND_TIMEOUT_MS = 15_000;
 
 interface Answer {
   messages: unknown[];
@@ -16,20 +21,26 @@ interface Answer {
 /** A link over HTTP requests: one that waits for messages, and short ones that carry ours. */
 export async function openPoll(
   client: ServiceClient,
+  timing: LinkTiming,
   hello: FromAgent,
   receive: (raw: unknown) => void,
   signal: AbortSignal,
 ): Promise<Link> {
-  const first = await open(client, hello, signal);
+  const first = await open(client, hello, timing.openTimeoutMs, signal);
   const sid = first.messages.map(sessionId).find((id) => id !== undefined);
   if (sid === undefined) throw new OpenError({ code: BROKEN, reason: 'the answer holds no welcome' }, false);
-  const link = new PollLink(client, Poll.path.replace(':sid', sid), receive);
+  const link = new PollLink(client, timing, Poll.path.replace(':sid', sid), receive);
   link.start(first.messages);
   return link;
 }
 
-async function open(client: ServiceClient, hello: FromAgent, signal: AbortSignal): Promise<Answer> {
-  const limited = AbortSignal.any([signal, AbortSignal.timeout(SEND_TIMEOUT_MS)]);
+async function open(
+  client: ServiceClient,
+  hello: FromAgent,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<Answer> {
+  const limited = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
   const answer = await post(client, OpenSession.path, { messages: [hello] }, limited).catch(
     (error: unknown) => {
       signal.throwIfAborted();
@@ -49,6 +60,7 @@ class PollLink implements Link {
   readonly closed: Promise<Closed>;
   readonly #setClosed: (closed: Closed) => void;
   readonly #client: ServiceClient;
+  readonly #timing: LinkTiming;
   readonly #path: string;
   readonly #receive: (raw: unknown) => void;
   readonly #stop = new AbortController();
@@ -56,8 +68,9 @@ class PollLink implements Link {
   #sending = false;
   #closing = false;
 
-  constructor(client: ServiceClient, path: string, receive: (raw: unknown) => void) {
+  constructor(client: ServiceClient, timing: LinkTiming, path: string, receive: (raw: unknown) => void) {
     this.#client = client;
+    this.#timing = timing;
     this.#path = path;
     this.#receive = receive;
     ({ promise: this.closed, resolve: this.#setClosed } = Promise.withResolvers<Closed>());
@@ -86,14 +99,14 @@ class PollLink implements Link {
   }
 
   async #wait(): Promise<void> {
-    while (!this.#stop.signal.aborted) await this.#exchange([], true, POLL_HOLD_MS + LATE_MS);
+    while (!this.#stop.signal.aborted) await this.#exchange([], true, this.#timing.pollAnswerMs);
   }
 
   async #flush(): Promise<void> {
     while (this.#outbox.length > 0 && !this.#stop.signal.aborted) {
       const messages = this.#outbox;
       this.#outbox = [];
-      await this.#exchange(messages, false, SEND_TIMEOUT_MS);
+      await this.#exchange(messages, false, this.#timing.openTimeoutMs);
     }
     this.#sending = false;
     if (this.#closing) this.#end({ code: ENDED, reason: 'ended by the agent' });

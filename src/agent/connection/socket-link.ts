@@ -2,21 +2,22 @@ import type { IncomingMessage } from 'node:http';
 import { WebSocket, type RawData } from 'ws';
 import { CONNECT_PATH, MAX_FRAME_BYTES, SUBPROTOCOL, type FromAgent } from '../../contract/index.ts';
 import { codeOf } from '../../kit/errors.ts';
-import { BROKEN, codeOfStatus, ENDED, isUnreachable, OpenError, type Closed, type Link } from './link.ts';
+import {
+  BROKEN,
+  codeOfStatus,
+  ENDED,
+  isUnreachable,
+  OpenError,
+  type Closed,
+  type Link,
+  type LinkTiming,
+} from './link.ts';
 import type { ServiceClient } from './service-client.ts';
-
-export interface SocketTiming {
-  /** A ping leaves this often. */
-  pingEveryMs: number;
-  /** Nothing heard for this long: the other end is gone, however alive the connection looks. */
-  silentMs: number;
-  openTimeoutMs: number;
-}
 
 /** A link over a WebSocket: one message per frame. */
 export async function openSocket(
   client: ServiceClient,
-  timing: SocketTiming,
+  timing: LinkTiming,
   hello: FromAgent,
   receive: (raw: unknown) => void,
   signal: AbortSignal,
@@ -58,7 +59,7 @@ export async function openSocket(
 /** True when a socket to the service opens; it is closed at once. */
 export async function socketOpens(
   client: ServiceClient,
-  timing: SocketTiming,
+  timing: LinkTiming,
   signal: AbortSignal,
 ): Promise<boolean> {
   const socket = new WebSocket(client.url(CONNECT_PATH).replace(/^http/, 'ws'), SUBPROTOCOL, {
@@ -119,7 +120,7 @@ function closedOf(code: number, reason: string): Closed {
 
 function watchSilence(
   socket: WebSocket,
-  { pingEveryMs, silentMs }: SocketTiming,
+  { pingEveryMs, silentMs }: LinkTiming,
 ): { heard: () => void; stop: () => void; verdict: () => string } {
   let quietPings = 0;
   let dead = false;

@@ -1,3 +1,5 @@
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { installedFiles, type ChildProgram } from '../sandbox/index.ts';
 
 const HERE = import.meta.url;
@@ -25,7 +27,12 @@ export function probeProgram(options: {
       ...(options.ping ? { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' } : {}),
       ...(extraCaCerts === undefined ? {} : { NODE_EXTRA_CA_CERTS: extraCaCerts }),
     },
-    readable: [...installedFiles(), ...SYSTEM_FILES, ...(extraCaCerts === undefined ? [] : [extraCaCerts])],
+    readable: [
+      dirname(fileURLToPath(options.entry)),
+      ...installedFiles(),
+      ...SYSTEM_FILES,
+      ...(extraCaCerts === undefined ? [] : [extraCaCerts]),
+    ],
     may: options.ping ? ['ping'] : [],
     heapMb: options.heapMb,
   };
