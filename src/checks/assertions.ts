@@ -34,6 +34,8 @@ export interface EvaluatedAssertion extends Assertion {
 interface Subject {
   values: unknown[];
   mode: 'all' | 'any';
+  /** Keys are header names, which have no case. */
+  caselessKeys?: boolean;
 }
 
 /** Evaluates all assertions, top to bottom. A failed one never hides the next. */
@@ -65,10 +67,10 @@ function evaluate(assertion: Assertion, sources: Sources): EvaluatedAssertion {
   }
 }
 
-function holds({ values, mode }: Subject, assertion: Assertion): boolean {
-  const { source, comparison } = assertion;
-  const isHeaderName = source === 'HEADERS' && comparison.endsWith('HAS_KEY');
-  const target = isHeaderName ? assertion.target.trim().toLowerCase() : assertion.target;
+function holds({ values, mode, caselessKeys }: Subject, assertion: Assertion): boolean {
+  const { comparison } = assertion;
+  const target =
+    caselessKeys && comparison.endsWith('HAS_KEY') ? assertion.target.trim().toLowerCase() : assertion.target;
   if (values.length === 0) return compare(undefined, comparison, target);
   const one = (value: unknown): boolean => compare(value, comparison, target);
   // "None of several header values equals x" is what NOT_EQUALS means, so only the positive ones are "any".
@@ -100,7 +102,7 @@ function jsonValues(document: unknown, path: string): unknown[] {
 }
 
 function headerValues(headers: Readonly<Record<string, string | string[]>>, name: string): Subject {
-  if (name === '') return { values: [headers], mode: 'all' };
+  if (name === '') return { values: [headers], mode: 'all', caselessKeys: true };
   const key = name.trim().toLowerCase();
   const value = Object.hasOwn(headers, key) ? headers[key] : undefined;
   if (value === undefined) return { values: [], mode: 'all' };

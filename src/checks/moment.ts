@@ -199,26 +199,28 @@ function ordinal(value: number): string {
   return `${value}${teen ? 'th' : (['th', 'st', 'nd', 'rd'][value % 10] ?? 'th')}`;
 }
 
-const UNITS: Readonly<Record<string, { months?: number; ms?: number }>> = {
-  ms: { ms: 1 },
-  millisecond: { ms: 1 },
-  s: { ms: 1000 },
-  sec: { ms: 1000 },
-  second: { ms: 1000 },
-  min: { ms: 60_000 },
-  minute: { ms: 60_000 },
-  h: { ms: 3_600_000 },
-  hr: { ms: 3_600_000 },
-  hour: { ms: 3_600_000 },
-  d: { ms: DAY_MS },
-  day: { ms: DAY_MS },
-  w: { ms: 7 * DAY_MS },
-  week: { ms: 7 * DAY_MS },
-  month: { months: 1 },
-  quarter: { months: 3 },
-  y: { months: 12 },
-  year: { months: 12 },
-};
+const UNITS = new Map<string, { months?: number; ms?: number }>(
+  Object.entries({
+    ms: { ms: 1 },
+    millisecond: { ms: 1 },
+    s: { ms: 1000 },
+    sec: { ms: 1000 },
+    second: { ms: 1000 },
+    min: { ms: 60_000 },
+    minute: { ms: 60_000 },
+    h: { ms: 3_600_000 },
+    hr: { ms: 3_600_000 },
+    hour: { ms: 3_600_000 },
+    d: { ms: DAY_MS },
+    day: { ms: DAY_MS },
+    w: { ms: 7 * DAY_MS },
+    week: { ms: 7 * DAY_MS },
+    month: { months: 1 },
+    quarter: { months: 3 },
+    y: { months: 12 },
+    year: { months: 12 },
+  }),
+);
 
 /** A moment in words (`now`, `yesterday`, `2 days ago`, `in an hour`, `next week`) or as an ISO date; null otherwise. */
 export function momentOf(text: string, now: Date): Date | null {
@@ -239,7 +241,7 @@ export function momentOf(text: string, now: Date): Date | null {
 const amount = (text: string | undefined): number => (/^an?$/.test(text ?? '') ? 1 : Number(text));
 
 function shifted(from: Date, count: number, unitName: string): Date | null {
-  const unit = UNITS[unitName] ?? UNITS[unitName.replace(/s$/, '')];
+  const unit = UNITS.get(unitName) ?? UNITS.get(unitName.replace(/s$/, ''));
   if (unit === undefined) return null;
   const date = new Date(from.getTime() + count * (unit.ms ?? 0));
   const months = date.getUTCFullYear() * 12 + date.getUTCMonth() + count * (unit.months ?? 0);

@@ -1,3 +1,6 @@
+/** Deeper levels become an ellipsis: nobody reads them, and the stack is finite. */
+const MAX_DEPTH = 500;
+
 /**
  * A value as text of at most `limitBytes` bytes of UTF-8: strings as they are, all else as JSON. Stops
  * writing at the limit, so that a document of 25 MB costs no more than its first kilobytes.
@@ -11,7 +14,7 @@ export function preview(value: unknown, limitBytes: number): string {
     room -= text.length;
     return room > 0;
   };
-  writeJson(value, write);
+  writeJson(value, write, MAX_DEPTH);
   return cut(parts.join(''), limitBytes);
 }
 
@@ -26,9 +29,10 @@ export function cut(text: string, limitBytes: number): string {
 }
 
 /** Returns false as soon as `write` does. */
-function writeJson(value: unknown, write: (text: string) => boolean): boolean {
+function writeJson(value: unknown, write: (text: string) => boolean, depth: number): boolean {
   if (typeof value === 'string') return write(JSON.stringify(value.slice(0, 20_000)));
   if (typeof value !== 'object' || value === null) return write(JSON.stringify(value) ?? 'null');
+  if (depth === 0) return write('…');
   const isArray = Array.isArray(value);
   if (!write(isArray ? '[' : '{')) return false;
   let first = true;
@@ -36,7 +40,7 @@ function writeJson(value: unknown, write: (text: string) => boolean): boolean {
     if (!Object.hasOwn(value, name)) continue;
     const label = isArray ? '' : `${JSON.stringify(name)}:`;
     if (!write(first ? label : `,${label}`)) return false;
-    if (!writeJson((value as Record<string, unknown>)[name], write)) return false;
+    if (!writeJson((value as Record<string, unknown>)[name], write, depth - 1)) return false;
     first = false;
   }
   return write(isArray ? ']' : '}');
