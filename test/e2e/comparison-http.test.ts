@@ -33,8 +33,8 @@ describe.skipIf(lacks('HTTP against curl', 'curl'))('URL and API checks agree wi
   const page =
     (path: string, more: object = {}) =>
     ({ odd }: Setting) => ({ url: odd.url(path), ...more });
-  /** Both sides get one second and never more. */
-  const impatient = { timeoutMs: 1000 };
+  /** Both sides get one second, and must spend it in the same phase. */
+  const timesOutIn = (phase: 'tcp' | 'firstByte' | 'download'): object => ({ timesOut: { phase, ms: 1000 } });
   const firstLine = { body: 'first line' } as const;
   const post = {
     type: 'API',
@@ -82,9 +82,9 @@ describe.skipIf(lacks('HTTP against curl', 'curl'))('URL and API checks agree wi
     }),
     'first byte late': page('/slow/first-byte', { slowPhase: 'firstByte' }),
     'body drips': page('/slow/drip', { slowPhase: 'download' }),
-    'never answers': page('/slow/never', impatient),
-    'head without end': page('/slow/endless-head', impatient),
-    'body without end': page('/slow/endless-body', impatient),
+    'never answers': page('/slow/never', timesOutIn('firstByte')),
+    'head without end': page('/slow/endless-head', timesOutIn('download')),
+    'body without end': page('/slow/endless-body', timesOutIn('download')),
     'redirect loop': page('/redirect/loop'),
     'redirect, relative': page('/redirect/relative'),
     'redirect, with query': page('/redirect/query', firstLine),
@@ -125,7 +125,7 @@ describe.skipIf(lacks('HTTP against curl', 'curl'))('URL and API checks agree wi
     'header of 1 MB': page('/headers/flood'),
     'binary body': page('/binary', { body: 'nothing' }),
     'closed port': ({ closedPort }) => ({ url: `http://127.0.0.1:${closedPort}/` }),
-    'black hole': ({ hole }) => ({ url: `http://127.0.0.1:${hole.port}/`, ...impatient }),
+    'black hole': ({ hole }) => ({ url: `http://127.0.0.1:${hole.port}/`, ...timesOutIn('tcp') }),
     'IPv6 literal': ({ odd6 }) => ({ url: odd6.url('/ok'), request: { ipFamily: 'IPv6' }, curl: ['-6'] }),
     'IPv4 in hexadecimal': ({ odd }) => ({ url: `http://0x7f000001:${odd.port}/ok` }),
     'name that does not exist': () => ({ url: 'http://nowhere.invalid/' }),

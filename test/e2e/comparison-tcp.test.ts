@@ -42,8 +42,8 @@ const behaviours = {
 type Targets = Record<keyof typeof behaviours, TcpTarget>;
 
 /** curl's telnet reads until its time is up, so a time-out after a connection is no failure. */
-function curlEnding({ exitCode, phases }: CurlReport): string {
-  if (phases.tcp > 0) return exitCode === 56 ? 'reset' : 'connected';
+function curlEnding({ exitCode, connected }: CurlReport): string {
+  if (connected) return exitCode === 56 ? 'reset' : 'connected';
   return { 6: 'name', 7: 'refused', 28: 'timeout' }[exitCode] ?? `exit ${exitCode}`;
 }
 

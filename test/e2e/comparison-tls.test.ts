@@ -29,7 +29,12 @@ interface Setting extends HttpSetting {
 const PROXY_USER = { username: 'through', password: 'letmein' };
 const lacking = lacks(
   'TLS, names and proxies against curl and openssl',
-  ...['curl', 'openssl', 'nginx', 'named', 'dig', 'tinyproxy'],
+  'curl',
+  'openssl',
+  'nginx',
+  'named',
+  'dig',
+  'tinyproxy',
 );
 
 describe.skipIf(lacking)('against real servers', () => {
@@ -97,7 +102,10 @@ describe.skipIf(lacking)('against real servers', () => {
       'TLS 1.1 only, skipSSL': own('tls11Only', unverified),
       'HTTP/2 and 1.1 offered': own('http2'),
       'HTTP/2 only': ({ http2Only }) => ({ url: `https://${GOOD_NAME}:${http2Only.port}/` }),
-      'handshake never answered': ({ mute }) => ({ url: `https://127.0.0.1:${mute.port}/`, timeoutMs: 1000 }),
+      'handshake never answered': ({ mute }) => ({
+        url: `https://127.0.0.1:${mute.port}/`,
+        timesOut: { phase: 'tls', ms: 1000 },
+      }),
       'closes in the handshake': ({ curt }) => ({ url: `https://127.0.0.1:${curt.port}/` }),
       'client certificate wanted': own('clientCertificate'),
       'http:// to a TLS port': ({ nginx }) => ({ url: `http://127.0.0.1:${nginx.tls.good}/` }),

@@ -18,8 +18,6 @@ export interface HttpRow extends Expectation {
   type?: 'URL' | 'API';
   /** Members of the check's `request` besides the address. */
   request?: object;
-  /** Limit of both sides; 10 s without. */
-  timeoutMs?: number;
   /** What makes curl do the same. */
   curl?: readonly string[];
   /** We answer otherwise than curl for a reason: what we must answer, and why. */
@@ -59,7 +57,7 @@ export function compareHttp<S extends HttpSetting>(
     const row = rowOf(at);
     const ours = await runOurs(at.probe, row);
     const theirs = await curl(row.url, curlArguments(row, at), {
-      maxSeconds: (row.timeoutMs ?? 10_000) / 1000,
+      maxSeconds: limitMs(row) / 1000,
     });
     const found = row.deliberate
       ? deliberateDisagreements(row.deliberate, endingOf(ours), verdictOf(ours))
@@ -75,6 +73,9 @@ export function compareHttp<S extends HttpSetting>(
   });
 }
 
+/** Of both sides. */
+const limitMs = ({ timesOut }: HttpRow): number => timesOut?.ms ?? 10_000;
+
 function runOurs(probe: Probe, row: HttpRow): ReturnType<Probe['run']> {
   const spec = {
     request: { url: row.url, assertions: [], ...row.request },
@@ -84,7 +85,7 @@ function runOurs(probe: Probe, row: HttpRow): ReturnType<Probe['run']> {
     maxResponseTime: null,
   };
   return probe.run(row.type ?? 'URL', spec, {
-    timeoutMs: row.timeoutMs ?? 10_000,
+    timeoutMs: limitMs(row),
     proxyUrl: row.proxyUrl ?? null,
   });
 }

@@ -2,17 +2,15 @@
  * Runs checks for `startProbe` in a process of its own, so that its certificates, its name servers and
  * its network namespace can be chosen. One message per job in, one report out.
  */
-import { execute } from '../../src/checks/execute.ts';
-import { Limiter } from '../../src/checks/limiter.ts';
-import { createResolver } from '../../src/checks/resolver/index.ts';
+import { createEnvironment, execute } from '../../src/checks/execute.ts';
 import { messageOf } from '../../src/kit/errors.ts';
 import type { ProbeAnswer, ProbeQuestion } from './probe.ts';
 
 const servers = process.env['PROBE_NAME_SERVERS'];
-const environment = {
-  resolver: createResolver({ useOsResolver: false, ...(servers && { servers: servers.split(',') }) }),
-  handshakes: new Limiter(4),
-};
+const environment = createEnvironment({
+  useOsResolver: false,
+  ...(servers && { servers: servers.split(',') }),
+});
 
 async function answer({ id, job }: ProbeQuestion): Promise<ProbeAnswer> {
   try {

@@ -10,6 +10,8 @@ export interface CurlReport {
   effectiveUrl: string;
   /** Decoded body, one character per byte. */
   body: string;
+  /** A connection stood at some time. */
+  connected: boolean;
   phases: { dns: number; tcp: number; tls: number; firstByte: number; download: number; total: number };
 }
 
@@ -49,20 +51,27 @@ export async function curl(
     address: out.remote_ip,
     effectiveUrl: out.url_effective,
     body: stdout,
+    connected: out.time_connect > 0,
     phases: phasesOf(out),
   };
 }
 
+/** Moments of the transfer, in order; one that was not reached is the end. */
 function phasesOf(out: WriteOut): CurlReport['phases'] {
-  const secured = Math.max(out.time_appconnect, out.time_connect);
+  const isSecure = out.url_effective.startsWith('https:');
+  const moment = (seconds: number): number => (seconds === 0 ? out.time_total : seconds);
+  const resolved = moment(out.time_namelookup);
+  const connected = moment(out.time_connect);
+  const secured = isSecure ? moment(out.time_appconnect) : connected;
   const sent = Math.max(out.time_pretransfer, secured);
-  const ms = (seconds: number): number => Math.max(0, seconds * 1000);
+  const answered = moment(out.time_starttransfer);
+  const ms = (from: number, to: number): number => Math.max(0, (to - from) * 1000);
   return {
-    dns: ms(out.time_namelookup),
-    tcp: ms(out.time_connect - out.time_namelookup),
-    tls: out.time_appconnect === 0 ? 0 : ms(out.time_appconnect - out.time_connect),
-    firstByte: out.time_starttransfer === 0 ? ms(out.time_total - sent) : ms(out.time_starttransfer - sent),
-    download: out.time_starttransfer === 0 ? 0 : ms(out.time_total - out.time_starttransfer),
-    total: ms(out.time_total),
+    dns: ms(0, resolved),
+    tcp: ms(resolved, connected),
+    tls: ms(connected, secured),
+    firstByte: ms(sent, answered),
+    download: ms(answered, out.time_total),
+    total: ms(0, out.time_total),
   };
 }

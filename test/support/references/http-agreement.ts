@@ -46,7 +46,9 @@ export interface Expectation {
   /** Asked through a proxy: curl names the proxy's address, we say that the target's is not known. */
   proxyUrl?: string;
   /** The phase that must hold the target's deliberate pause, in both reports. */
-  slowPhase?: 'tcp' | 'tls' | 'firstByte' | 'download';
+  slowPhase?: 'firstByte' | 'download';
+  /** The phase in which the time of both is up, after `ms`. */
+  timesOut?: { phase: 'tcp' | 'tls' | 'firstByte' | 'download'; ms: number };
 }
 
 /** Where our report and curl's differ; empty when they agree. */
@@ -66,6 +68,7 @@ export function disagreements(ours: TryReport, curl: CurlReport, expectation: Ex
     ...(answered ? addressDisagreements(ours, curl, expectation.proxyUrl !== undefined) : []),
     ...(answered && expectation.body !== 'nothing' ? bodyDisagreements(ours, curl, expectation.body) : []),
     ...(answered ? phaseDisagreements(ours, curl, expectation.slowPhase) : []),
+    ...(expectation.timesOut ? timeOutDisagreements(ours, curl, expectation.timesOut) : []),
   ];
 }
 
@@ -121,6 +124,18 @@ function phaseDisagreements(ours: TryReport, curl: CurlReport, slow?: Expectatio
   }
   const others = IN_ORDER.filter((name) => name !== slow).filter((name) => phase(name) > PAUSE_MS / 2);
   return [...found, ...differs('other slow phases', others.length === 0, others.join(), 'none')];
+}
+
+/** Both waited in the same phase for nearly all of their time. */
+function timeOutDisagreements(
+  ours: TryReport,
+  curl: CurlReport,
+  { phase, ms }: NonNullable<Expectation['timesOut']>,
+): string[] {
+  const mine = ours.phases[phase] ?? 0;
+  // curl notes the connection only when the handshake has succeeded too.
+  const theirs = phase === 'tls' ? curl.phases.tcp + curl.phases.tls : curl.phases[phase];
+  return differs(`time-out in ${phase}`, Math.min(mine, theirs) >= ms * 0.8, mine, theirs);
 }
 
 /** Our words for what went wrong, translated. A code that is not listed is shown as it is. */
