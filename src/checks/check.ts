@@ -72,7 +72,7 @@ export const EnvironmentVariable = z.strictObject({
 export const RetryStrategy = z.strictObject({
   type: z.enum(['FIXED', 'LINEAR', 'EXPONENTIAL', 'SINGLE_RETRY']).default('FIXED'),
   /** Seconds. */
-  baseBackoffSeconds: z.number().min(0).default(60),
+  baseBackoffSeconds: z.number().min(0).max(3600).default(60),
   sameRegion: z.boolean().default(true),
   maxRetries: z.int().min(1).max(10).default(2),
   /** Run time and waits together; no new retry once exceeded. */
@@ -83,7 +83,7 @@ export type RetryStrategy = z.infer<typeof RetryStrategy>;
 
 export const AlertSettings = z.strictObject({
   escalationType: z.enum(['RUN_BASED', 'TIME_BASED']).default('RUN_BASED'),
-  runBasedEscalation: z.strictObject({ failedRunThreshold: z.int().min(1).max(5).default(1) }).optional(),
+  runBasedEscalation: z.strictObject({ failedRunThreshold: z.int().min(1).max(5).default(1) }).prefault({}),
   timeBasedEscalation: z
     .strictObject({ minutesFailingThreshold: oneOf([5, 10, 15, 30]).default(5) })
     .optional(),
@@ -92,13 +92,13 @@ export const AlertSettings = z.strictObject({
       amount: z.union([z.int().min(0).max(5), z.literal(100_000)]).default(0),
       interval: oneOf([1, 2, 3, 4, 5, 10, 15, 30]).default(5),
     })
-    .optional(),
+    .prefault({}),
   parallelRunFailureThreshold: z
     .strictObject({
       enabled: z.boolean().default(false),
       percentage: oneOf([10, 20, 30, 40, 50, 60, 70, 80, 90, 100]).default(10),
     })
-    .optional(),
+    .prefault({}),
   sslCertificates: z
     .strictObject({ enabled: z.boolean().optional(), alertThreshold: z.int().optional() })
     .optional(),
@@ -127,7 +127,8 @@ export const CommonFields = z.strictObject({
   privateLocations: z.array(z.string()).nullable().default([]),
   tags: z.array(z.string()).default([]),
   frequency: oneOf(FREQUENCIES).default(10),
-  frequencyOffset: z.int().min(1).optional(),
+  /** Seconds; a day at most, as the longest frequency. */
+  frequencyOffset: z.int().min(1).max(86_400).optional(),
   groupId: z.number().nullable().default(null),
   groupOrder: z.number().min(0).nullable().default(null),
   runtimeId: z.enum(RUNTIMES).nullable().default(null),
@@ -137,7 +138,7 @@ export const CommonFields = z.strictObject({
     .array(z.strictObject({ alertChannelId: z.number(), activated: z.boolean() }))
     .default([]),
   useGlobalAlertSettings: z.boolean().default(true),
-  alertSettings: AlertSettings.default({ escalationType: 'RUN_BASED' }),
+  alertSettings: AlertSettings.prefault({}),
   retryStrategy: RetryStrategy.nullable().optional(),
   triggerIncident: TriggerIncident.nullable().default(null),
 });

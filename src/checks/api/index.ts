@@ -3,6 +3,11 @@ import { assertionFields, GENERAL, httpAddress, ipFamily, threshold } from '../a
 import { KeyValue } from '../check.ts';
 import { defineCheckType } from '../check-type.ts';
 
+/** Part of the interface, and null in most checks: this build runs API checks without scripts. */
+const NoScript = z
+  .null({ error: 'must be null: setup and teardown scripts are not supported yet' })
+  .default(null);
+
 export const ApiFields = z.strictObject({
   request: z.strictObject({
     method: z.enum(['GET', 'POST', 'PUT', 'HEAD', 'DELETE', 'PATCH', 'OPTIONS']).default('GET'),
@@ -25,6 +30,10 @@ export const ApiFields = z.strictObject({
   }),
   degradedResponseTime: threshold(30_000, 5000),
   maxResponseTime: threshold(30_000, 20_000),
+  setupSnippetId: NoScript,
+  tearDownSnippetId: NoScript,
+  localSetupScript: NoScript,
+  localTearDownScript: NoScript,
 });
 
 export const api = defineCheckType({
