@@ -30,12 +30,12 @@ function commandTable(): string {
 export function regenerate(text: string): string {
   const seen = new Set<string>();
   const made = text.replace(
-    /(<!-- generated: ([a-z ]+) -->\n)[\s\S]*?(\n<!-- \/generated -->)/g,
+    /(<!-- generated: ([a-z ]+) -->\n)[\s\S]*?(<!-- \/generated -->)/g,
     (_, begin: string, name: string, end: string) => {
       const part = PARTS[name];
       if (part === undefined) throw new Error(`README.md: there is no generated part '${name}'`);
       seen.add(name);
-      return `${begin}\n${part()}\n${end}`;
+      return `${begin}\n${part()}\n\n${end}`;
     },
   );
   const missing = Object.keys(PARTS).filter((name) => !seen.has(name));

@@ -3,6 +3,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { provision } from './provision.ts';
+import type { Tally } from './tally.ts';
 
 /**
  * `npm run check` and `npm test`. Check needs no service and takes seconds; test adds everything that
@@ -28,15 +29,19 @@ const TOOLS: readonly Tool[] = [
   { name: 'generated text', script: 'test/support/gen.ts', args: ['--check'] },
 ];
 
-/** Runs one program under this Node; its output appears only when it fails, unless `live`. */
+/**
+ * Runs one program under this Node.
+ * @param shown adds to its environment and lets it print at once; without, its output is returned
+ */
 async function run(
   script: string,
   args: readonly string[],
-  live = false,
+  shown?: Record<string, string>,
 ): Promise<{ ok: boolean; output: string }> {
   const child = spawn(process.execPath, [join(root, script), ...args], {
     cwd: root,
-    stdio: live ? ['ignore', 'inherit', 'inherit'] : ['ignore', 'pipe', 'pipe'],
+    stdio: shown === undefined ? ['ignore', 'pipe', 'pipe'] : ['ignore', 'inherit', 'inherit'],
+    env: { ...process.env, ...shown },
   });
   running.add(child);
   const output: string[] = [];
@@ -62,44 +67,30 @@ async function runTool({ name, script, args }: Tool): Promise<boolean> {
 
 const seconds = (begun: number): string => `${((performance.now() - begun) / 1000).toFixed(1)} s`;
 
-interface Tally {
-  files: number;
-  passed: number;
-  failed: number;
-  skipped: number;
-  success: boolean;
-}
+type Verdict = Tally & { success: boolean };
 
-async function runVitest(args: readonly string[]): Promise<Tally> {
+async function runVitest(args: readonly string[]): Promise<Verdict> {
   const folder = await mkdtemp(join(tmpdir(), 'vedette-tests-'));
+  const file = join(folder, 'tally.json');
   try {
-    const report = join(folder, 'report.json');
-    const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
+    const reporters = ['--reporter=default', `--reporter=${join(root, 'test/support/tally.ts')}`];
     const { ok } = await run(
       'node_modules/vitest/vitest.mjs',
       ['run', '-c', 'test/vitest.config.ts', ...reporters, ...args],
-      true,
+      { TALLY_FILE: file },
     );
-    return { ...(await readReport(report)), success: ok };
+    return { ...(await readTally(file)), success: ok };
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
 }
 
-async function readReport(file: string): Promise<Omit<Tally, 'success'>> {
+async function readTally(file: string): Promise<Tally> {
   try {
-    const report = JSON.parse(await readFile(file, 'utf8')) as Record<string, number> & {
-      testResults: unknown[];
-    };
-    return {
-      files: report.testResults.length,
-      passed: report['numPassedTests'] ?? 0,
-      failed: report['numFailedTests'] ?? 0,
-      skipped: (report['numPendingTests'] ?? 0) + (report['numTodoTests'] ?? 0),
-    };
+    return JSON.parse(await readFile(file, 'utf8')) as Tally;
   } catch {
-    // Vitest ended before it could write a report; its exit code says so as well.
-    return { files: 0, passed: 0, failed: 0, skipped: 0 };
+    // Vitest ended before it could write one; its exit code says so as well.
+    return { files: 0, passed: 0, failed: 0, skipped: {} };
   }
 }
 
@@ -118,10 +109,15 @@ async function test(vitestArgs: readonly string[]): Promise<boolean> {
   return conclude('all tests', await runVitest(vitestArgs), tools);
 }
 
-function conclude(what: string, tally: Tally, tools: readonly boolean[]): boolean {
-  const ok = tally.success && tools.every(Boolean);
-  const counts = `${tally.files} files, ${tally.passed} tests, ${tally.skipped} skipped`;
-  const trouble = `${tally.failed} failed, ${tools.filter((clean) => !clean).length} tools not clean`;
+function conclude(what: string, verdict: Verdict, tools: readonly boolean[]): boolean {
+  const { files, passed, failed, skipped } = verdict;
+  for (const [reason, count] of Object.entries(skipped)) {
+    console.log(`vedette: ${count} tests skipped: ${reason}`);
+  }
+  const skips = Object.values(skipped).reduce((sum, count) => sum + count, 0);
+  const counts = `${files} files, ${passed} tests, ${skips} skipped`;
+  const trouble = `${failed} failed, ${tools.filter((clean) => !clean).length} tools not clean`;
+  const ok = verdict.success && tools.every(Boolean);
   console.log(ok ? `vedette: ${what} passed (${counts})` : `vedette: ${what} FAILED (${counts}, ${trouble})`);
   return ok;
 }
