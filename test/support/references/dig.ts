@@ -3,32 +3,34 @@ import { runProgram } from '../programs.ts';
 export interface DigReport {
   /** NOERROR, NXDOMAIN, …; `NO ANSWER` when no server answered. */
   status: string;
-  /** The answer section: `name type data`, in lower-case names, sorted. */
+  /** `qr aa rd ra`. */
+  flags: string;
+  /** The answer section: `name ttl class type data`, sorted, as servers rotate. */
   answers: string[];
-  truncated: boolean;
 }
 
-/** Asks with dig, one try of `seconds`; retries truncated answers over TCP as dig does by default. */
+/** Asks with dig, once; a truncated answer is asked for again over TCP, as dig does by default. */
 export async function dig(
   server: { host: string; port: number },
   name: string,
   type: string,
   args: readonly string[] = [],
-  seconds = 2,
 ): Promise<DigReport> {
-  const where = [`@${server.host}`, '-p', String(server.port)];
-  const how = ['+tries=1', `+time=${seconds}`, '+nottlid', ...args];
-  const { stdout } = await runProgram('dig', [...where, ...how, '-q', name, '-t', type]);
-  const section = /;; ANSWER SECTION:\n([\s\S]*?)\n\n/.exec(stdout)?.[1] ?? '';
-  return {
-    status: /status: (\w+)/.exec(stdout)?.[1] ?? 'NO ANSWER',
-    answers: section.split('\n').filter(Boolean).map(normalised).toSorted(),
-    truncated: /flags:[^;]* tc[ ;]/.test(stdout),
-  };
+  const where = [`@${server.host}`, '-p', String(server.port), '+tries=1', '+time=2', ...args];
+  const { stdout } = await runProgram('dig', [...where, '-q', name, '-t', type]);
+  return readDig(stdout);
 }
 
-/** `Good.vedette.test.  IN  A  127.0.0.1` → `good.vedette.test A 127.0.0.1`. */
-function normalised(line: string): string {
-  const [name = '', , type = '', ...data] = line.split(/\s+/);
-  return `${name.toLowerCase().replace(/\.$/, '')} ${type} ${data.join(' ')}`;
+/** Reads text in dig's form, from dig or from a DNS check's answer. */
+export function readDig(text: string): DigReport {
+  const section = /;; ANSWER SECTION:\n([\s\S]*?)\n(\n|$)/.exec(text)?.[1] ?? '';
+  return {
+    status: /status: (\w+)/.exec(text)?.[1] ?? 'NO ANSWER',
+    flags: /;; flags: ([^;]*)/.exec(text)?.[1] ?? '',
+    answers: section
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => line.replace(/[\t ]+/g, ' '))
+      .toSorted(),
+  };
 }
