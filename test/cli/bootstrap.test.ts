@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
-import { eventually } from './program.ts';
+import { waitUntil } from '../support/programs.ts';
 
 /** One per test: a project as small as can be: the real bootstrap, one package without a registry, a program. */
 let project: string;
@@ -126,11 +126,10 @@ describe('signals', () => {
     `);
   });
 
-  const programPid = (started: Run): Promise<number> =>
-    eventually(() => {
-      const pid = /pid (\d+)/.exec(started.output())?.[1];
-      return pid === undefined ? undefined : Number(pid);
-    }, started.output);
+  async function programPid(started: Run): Promise<number> {
+    await waitUntil(() => /pid \d+\n/.test(started.output()), 20_000, 'the start');
+    return Number(/pid (\d+)\n/.exec(started.output())![1]);
+  }
 
   test.each([
     ['SIGTERM', 'npm', false],

@@ -1,6 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 
 const main = join(import.meta.dirname, '../../src/cli/main.ts');
@@ -42,40 +41,4 @@ export async function runVedette(
   program.child.stdin?.end(options.input ?? '');
   const code = await program.ended;
   return { code, stdout: program.stdout(), stderr: program.stderr() };
-}
-
-/** Looks every 50 ms until `probe` gives something; `explain` says what was there when it gives up. */
-export async function eventually<T>(
-  probe: () => T | undefined | false | Promise<T | undefined | false>,
-  explain: () => string = () => '',
-  limitMs = 30_000,
-): Promise<T> {
-  const giveUpAt = performance.now() + limitMs;
-  for (;;) {
-    const found = await probe();
-    if (found !== undefined && found !== false) return found;
-    if (performance.now() > giveUpAt) throw new Error(`not within ${limitMs} ms. ${explain()}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}
-
-/** A port that was free a moment ago, for programs that must be told one. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
-
-/** Status of an HTTP address, or undefined while nobody listens. */
-export async function statusOf(url: string): Promise<number | undefined> {
-  try {
-    const response = await fetch(url);
-    await response.arrayBuffer();
-    return response.status;
-  } catch {
-    return undefined;
-  }
 }

@@ -2,7 +2,10 @@ import { mkdtempSync, readFileSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
-import { eventually, freePort, runVedette, statusOf, vedette, type Program } from './program.ts';
+import { statusOf } from '../support/processes.ts';
+import { waitUntil } from '../support/programs.ts';
+import { freePort } from '../support/targets/ports.ts';
+import { runVedette, vedette, type Program } from './program.ts';
 
 const dataDir = join(mkdtempSync(join(tmpdir(), 'vedette-up-')), 'data');
 const [port, healthPort] = [await freePort(), await freePort()];
@@ -17,13 +20,21 @@ afterAll(() => {
 async function startUp(): Promise<Program> {
   const program = vedette(args);
   started.push(program);
-  const text = (): string => `${program.stdout()}\n${program.stderr()}`;
-  await eventually(async () => (await statusOf(`${health}/-/readiness`)) === 200, text);
+  await until(program, async () => (await statusOf(`${health}/-/readiness`)) === 200);
   return program;
 }
 
-const waitForLine = (program: Program, line: RegExp): Promise<boolean> =>
-  eventually(() => line.test(program.stdout()), program.stdout);
+/** @throws Error with what the program printed */
+async function until(program: Program, condition: () => boolean | Promise<boolean>): Promise<void> {
+  try {
+    await waitUntil(condition, 30_000);
+  } catch (error) {
+    throw new Error(`printed so far:\n${program.stdout()}\n${program.stderr()}`, { cause: error });
+  }
+}
+
+const waitForLine = (program: Program, line: RegExp): Promise<void> =>
+  until(program, () => line.test(program.stdout()));
 
 interface Credentials {
   serviceUrl: string;
@@ -85,7 +96,7 @@ describe('vedette up', () => {
     program.child.kill('SIGINT');
     program.child.kill('SIGINT');
     expect(await program.ended).toBe(0);
-    expect(await statusOf(`${health}/-/liveness`)).toBeUndefined();
+    expect(await statusOf(`${health}/-/liveness`)).toBe(0);
     expect(program.stderr()).toBe('');
   });
 
@@ -100,7 +111,7 @@ describe('vedette up', () => {
   test('leaves no agent behind when it is killed', async () => {
     program.child.kill('SIGKILL');
     expect(await program.ended).toBe('SIGKILL');
-    await eventually(async () => (await statusOf(`${health}/-/liveness`)) === undefined);
+    await until(program, async () => (await statusOf(`${health}/-/liveness`)) === 0);
   });
 
   test('starts again after that, and ends on SIGTERM', async () => {
