@@ -1,8 +1,7 @@
 import { sql } from 'kysely';
 import type { Trx } from '../ports.ts';
 import { RunState } from '../store/schema.ts';
-import { lockOpen } from './give-back.ts';
-import type { OpenRun } from './run-row.ts';
+import { lockOpen, type OpenRun } from './run-row.ts';
 import { refreshSessions } from './session-status.ts';
 import { cancelled, endRuns, insertResults } from './settle.ts';
 
@@ -42,9 +41,15 @@ export async function cancelRuns(
   return open;
 }
 
-/** Ends the runs of a check that nobody has accepted. They leave no result. */
+/**
+ * Ends the runs of a check that nobody has accepted. They leave no result. Two conditions, each of
+ * which has its partial index.
+ */
 export async function forgetRuns(trx: Trx, checkId: string): Promise<OpenRun[]> {
-  const runs = await lockOpen(trx, sql`r.check_id = ${checkId} and r.state in (0, 1)`);
+  const ofCheck = sql`r.id in (
+    select id from run where state = 0 and check_id = ${checkId}
+    union all select id from run where state in (1, 2) and check_id = ${checkId})`;
+  const runs = await lockOpen(trx, sql`${ofCheck} and r.state in (0, 1)`);
   await endRuns(
     trx,
     runs.map((run) => cancelled(run).ending),

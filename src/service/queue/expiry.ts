@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type { Timing } from '../../contract/index.ts';
 import type { Trx } from '../ports.ts';
 import { RunState } from '../store/schema.ts';
-import { openRunColumns, type OpenRun } from './run-row.ts';
+import { lockSome, type OpenRun } from './run-row.ts';
 import { refreshSessions } from './session-status.ts';
 import { endRuns } from './settle.ts';
 import { interval } from './sql.ts';
@@ -29,21 +29,17 @@ export function expiryReason(
   return capable ? 'ALL_AGENTS_BUSY' : 'NO_CAPABLE_AGENT';
 }
 
-const SWEEP = 500;
-
 /**
  * Ends runs whose time in the queue is over. They leave no result, since nothing was observed; the
  * session says TIMED_OUT and why. @returns the runs, at most 500
  */
 export async function expire(trx: Trx, timing: Timing): Promise<OpenRun[]> {
-  const { rows } = await sql<OpenRun>`
-    select ${openRunColumns} from run r where r.state = 0 and r.expires_at <= now()
-    order by r.id limit ${SWEEP} for update skip locked`.execute(trx);
-  if (rows.length === 0) return [];
-  const agents = await connectedAgents(trx, rows, timing);
+  const runs = await lockSome(trx, sql`r.state = 0 and r.expires_at <= now()`);
+  if (runs.length === 0) return [];
+  const agents = await connectedAgents(trx, runs, timing);
   await endRuns(
     trx,
-    rows.map((run) => ({
+    runs.map((run) => ({
       run,
       state: RunState.expired,
       outcome: 'TIMED_OUT',
@@ -52,9 +48,9 @@ export async function expire(trx: Trx, timing: Timing): Promise<OpenRun[]> {
   );
   await refreshSessions(
     trx,
-    rows.map(({ session_id }) => session_id),
+    runs.map(({ session_id }) => session_id),
   );
-  return rows;
+  return runs;
 }
 
 const servesPlaceOf =

@@ -1,8 +1,8 @@
-import { sql, type RawBuilder } from 'kysely';
+import { sql } from 'kysely';
 import type { HeldRun, RunRef, Timing } from '../../contract/index.ts';
 import type { Trx } from '../ports.ts';
 import { RunState } from '../store/schema.ts';
-import { openRunColumns, type OpenRun } from './run-row.ts';
+import { lockOpen, lockSome, type OpenRun } from './run-row.ts';
 import { refreshSessions } from './session-status.ts';
 import { cancelled, endRuns, insertResults, poisoned } from './settle.ts';
 import { interval, named } from './sql.ts';
@@ -69,13 +69,6 @@ export async function lockAllHeld(trx: Trx, agentId: string): Promise<OpenRun[]>
   return lockOpen(trx, sql`r.agent_id = ${agentId} and r.state in (1, 2)`);
 }
 
-/** Unfinished runs, locked in the order of their ids, as everywhere. */
-export async function lockOpen(trx: Trx, condition: RawBuilder<unknown>): Promise<OpenRun[]> {
-  const { rows } = await sql<OpenRun>`
-    select ${openRunColumns} from run r where ${condition} order by r.id for update`.execute(trx);
-  return rows;
-}
-
 /** Keeps runs from being offered to the agent again. */
 export async function excludeAgent(trx: Trx, agentId: string, runs: readonly OpenRun[]): Promise<void> {
   await sql`
@@ -99,13 +92,9 @@ export function compare(
   };
 }
 
-const SWEEP = 500;
-
 /** Takes back what was not accepted or not renewed in time. @returns the runs, at most 500 */
 export async function reap(trx: Trx, timing: Timing): Promise<OpenRun[]> {
-  const { rows } = await sql<OpenRun>`
-    select ${openRunColumns} from run r where r.state in (1, 2) and r.lease_until < now()
-    order by r.id limit ${SWEEP} for update skip locked`.execute(trx);
-  await giveBack(trx, rows, 'lost', timing);
-  return rows;
+  const runs = await lockSome(trx, sql`r.state in (1, 2) and r.lease_until < now()`);
+  await giveBack(trx, runs, 'lost', timing);
+  return runs;
 }

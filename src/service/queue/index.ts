@@ -12,7 +12,7 @@
  * Decisions
  * - The service decides about retries, in the transaction that stores the failed try: an agent that
  *   stops between two tries loses nothing, and the next try may be another agent's.
- * - Rows are locked runs first, sessions second, each in the order of their ids; so nothing deadlocks.
+ * - Runs are locked with their sessions, in one order everywhere; what deadlocks all the same is repeated.
  */
 import type { Job, ResultReceipt, RunResult, Timing } from '../../contract/index.ts';
 import type { Log } from '../../kit/log.ts';
@@ -31,8 +31,7 @@ import {
 } from './lease.ts';
 import { receive } from './receive.ts';
 import { claimTopic, type OpenRun } from './run-row.ts';
-import { beginSessions } from './session-status.ts';
-import { transact } from './sql.ts';
+import { repeating, transact } from './sql.ts';
 import { Turns } from './turns.ts';
 import { upkeep } from './upkeep.ts';
 
@@ -80,20 +79,19 @@ export function createQueue(options: QueueOptions): Queue {
 
   const accept: Queue['accept'] = async (agentId, runs) => {
     if (runs.length === 0) return { ok: [], lost: [] };
-    const { ok, begun } = await acceptRuns(db, agentId, runs, timing);
-    wakeSessions(await beginSessions(db, begun));
+    const { ok, begun } = await repeating(() => acceptRuns(db, agentId, runs, timing));
+    wakeSessions(begun);
     return { ok, lost: without(runs, ok) };
   };
 
   /** An agent that runs what it was offered has accepted it, even if its word on that was lost. */
   const renew: Queue['renew'] = async (agentId, runs) => {
     if (runs.length === 0) return { ok: [], lost: [], cancel: [] };
-    const { ok, cancel } = await renewRuns(db, agentId, runs, timing.leaseMs);
+    const { ok, cancel } = await repeating(() => renewRuns(db, agentId, runs, timing.leaseMs));
     const rest = without(runs, ok);
     if (rest.length === 0) return { ok, lost: [], cancel };
-    const late = await acceptRuns(db, agentId, rest, timing);
-    wakeSessions(await beginSessions(db, late.begun));
-    return { ok: [...ok, ...late.ok], lost: without(rest, late.ok), cancel };
+    const late = await accept(agentId, rest);
+    return { ok: [...ok, ...late.ok], lost: late.lost, cancel };
   };
 
   const decline: Queue['decline'] = async (agentId, runs, exclude) => {

@@ -86,17 +86,11 @@ export async function scheduledWaitsLongerThan(db: Db, agent: LeasedAgent, ms: n
   return rows.length > 0;
 }
 
-interface LeaseRow {
-  id: number;
-  token: number;
-  session_id: string;
-  cancel_requested: boolean;
-  begins: boolean;
-}
-
 /**
  * Turns offers into leases; a repeated accept changes nothing. The fence and the agent must be the
- * run's present ones. @returns the runs that are leased to the agent now
+ * run's present ones.
+ *
+ * @returns the runs that are leased to the agent now, and the sessions that this began
  */
 export async function acceptRuns(
   db: Db,
@@ -104,26 +98,31 @@ export async function acceptRuns(
   runs: readonly RunRef[],
   timing: Timing,
 ): Promise<{ ok: RunRef[]; begun: string[] }> {
-  const { rows } = await sql<LeaseRow>`
+  const { rows } = await sql<{ id: number; token: number; session_id: string; begins: boolean }>`
     with mine as materialized (
-      select r.id, r.state, r.first_started_at is null as begins
+      select r.id, r.state, r.session_id,
+        case when r.state = 1 then now() + (r.timeout_ms + ${OVERTIME_MS}) * interval '1 millisecond'
+          else r.hard_until end as hard_until
       from run r join ${named(runs)} as n(id, token) on r.id = n.id and r.token = n.token
       where r.agent_id = ${agentId} and r.state in (1, 2)
-      order by r.id for update of r
+      order by r.session_id, r.id for update of r
+    ), begun as (
+      update check_session s set status = 'PROGRESS'
+      from (select distinct session_id from mine) m where s.id = m.session_id and s.status = 'STARTED'
+      returning s.id
+    ), leased as (
+      update run r set state = 2, hard_until = mine.hard_until,
+        deliveries = r.deliveries + case when mine.state = 1 then 1 else 0 end,
+        lease_until = least(now() + ${interval(timing.leaseMs)}, mine.hard_until),
+        first_started_at = coalesce(r.first_started_at, now())
+      from mine where r.id = mine.id
+      returning r.id, r.token, r.session_id
     )
-    update run r set state = 2,
-      deliveries = r.deliveries + case when mine.state = 1 then 1 else 0 end,
-      hard_until = case when mine.state = 1 then now() + ${hardLimit} else r.hard_until end,
-      lease_until = least(now() + ${interval(timing.leaseMs)},
-                          case when mine.state = 1 then now() + ${hardLimit} else r.hard_until end),
-      first_started_at = coalesce(r.first_started_at, now())
-    from mine where r.id = mine.id
-    returning r.id, r.token, r.session_id, r.cancel_requested, mine.begins`.execute(db);
+    select leased.*, begun.id is not null as begins
+    from leased left join begun on begun.id = leased.session_id`.execute(db);
   const begun = rows.filter(({ begins }) => begins).map(({ session_id }) => session_id);
   return { ok: rows.map(refOf), begun };
 }
-
-const hardLimit = sql`(r.timeout_ms + ${sql.lit(OVERTIME_MS)}) * interval '1 millisecond'`;
 
 /** Extends leases up to their hard limit. @returns the runs that the agent still owns */
 export async function renewRuns(
@@ -132,7 +131,7 @@ export async function renewRuns(
   runs: readonly HeldRun[],
   leaseMs: number,
 ): Promise<{ ok: RunRef[]; cancel: RunRef[] }> {
-  const { rows } = await sql<LeaseRow>`
+  const { rows } = await sql<{ id: number; token: number; cancel_requested: boolean }>`
     with mine as materialized (
       select r.id from run r join ${named(runs)} as n(id, token) on r.id = n.id and r.token = n.token
       where r.agent_id = ${agentId} and r.state = 2 and r.hard_until > now()
@@ -145,7 +144,7 @@ export async function renewRuns(
 }
 
 export async function runsToCancel(db: Db, agentId: string): Promise<RunRef[]> {
-  const { rows } = await sql<LeaseRow>`
+  const { rows } = await sql<{ id: number; token: number }>`
     select id, token from run where agent_id = ${agentId} and state = 2 and cancel_requested
     order by id`.execute(db);
   return rows.map(refOf);

@@ -75,15 +75,17 @@ export async function recordBatch(
   return { receipts: results.map((result) => plan.receipts.get(result)!), touched, retries: plan.retries };
 }
 
+/** In the order of lockOpen. */
 async function lockRuns(trx: Trx, results: readonly RunResult[]): Promise<Map<number, RetriedRun>> {
   const { rows } = await sql<RetriedRun>`
     select ${openRunColumns}, r.payload->'retryStrategy' as retry_strategy,
       r.payload ? 'retryStrategy' as has_strategy,
       coalesce((r.payload->>'doubleCheck')::boolean, true) as double_check,
       not coalesce((r.payload->>'runParallel')::boolean, false)
-        and (select cardinality(s.run_locations) = 1 from check_session s where s.id = r.session_id) as may_move
-    from run r where r.id = any(${results.map(({ runId }) => runId)}::bigint[])
-    order by r.id for update of r`.execute(trx);
+        and cardinality(s.run_locations) = 1 as may_move
+    from run r join check_session s on s.id = r.session_id
+    where r.id = any(${results.map(({ runId }) => runId)}::bigint[])
+    order by r.session_id, r.id for update of r, s`.execute(trx);
   return new Map(rows.map((run) => [run.id, run]));
 }
 

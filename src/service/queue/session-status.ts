@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import type { Db, Trx } from '../ports.ts';
+import type { Trx } from '../ports.ts';
 
 /**
  * A session's status follows from its runs:
@@ -8,13 +8,11 @@ import type { Db, Trx } from '../ports.ts';
  *      └───────────────┴───────────────┴── all parts over ──► the gravest part:
  *                                             CANCELLED > FAILED > TIMED_OUT > DEGRADED > PASSED
  *
- * The session rows are locked first: two results of one session that commit at the same time would
- * otherwise each see the other's run unfinished, and the session would never end.
+ * The caller has locked the sessions (lockOpen).
  */
 export async function refreshSessions(trx: Trx, sessionIds: readonly string[]): Promise<void> {
   const ids = [...new Set(sessionIds)];
   if (ids.length === 0) return;
-  await sql`select 1 from check_session where id = any(${ids}::uuid[]) order by id for update`.execute(trx);
   await sql`
     update check_session s set status = n.status, end_reason = n.end_reason,
       stopped_at = case when n.is_over then now() end
@@ -34,18 +32,4 @@ export async function refreshSessions(trx: Trx, sessionIds: readonly string[]): 
     ) n
     where s.id = n.session_id and s.stopped_at is null
       and (s.status is distinct from n.status or s.end_reason is distinct from n.end_reason)`.execute(trx);
-}
-
-/** Notes that the first run of each session began. @returns those for which it was the first */
-export async function beginSessions(db: Db, sessionIds: readonly string[]): Promise<string[]> {
-  const ids = [...new Set(sessionIds)];
-  if (ids.length === 0) return [];
-  const { rows } = await sql<{ id: string }>`
-    with fresh as materialized (
-      select id from check_session where id = any(${ids}::uuid[]) and status = 'STARTED' order by id for update
-    )
-    update check_session s set status = 'PROGRESS' from fresh where s.id = fresh.id returning s.id`.execute(
-    db,
-  );
-  return rows.map(({ id }) => id);
 }

@@ -19,13 +19,18 @@ export function named(runs: readonly RunRef[]): RawBuilder<unknown> {
 const REPEATABLE = new Set(['40P01', '40001']);
 const TRIES = 3;
 
-/** One transaction, repeated when it lost against another. `work` must be free of other effects. */
-export async function transact<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<T> {
+/** Repeats what lost against another transaction. `work` must have no effect but its transaction's. */
+export async function repeating<T>(work: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
-      return await db.transaction().execute(work);
+      return await work();
     } catch (error) {
       if (tries === TRIES || !REPEATABLE.has(codeOf(error) ?? '')) throw error;
     }
   }
+}
+
+/** One transaction, repeated when it lost against another. */
+export function transact<T>(db: Db, work: (trx: Trx) => Promise<T>): Promise<T> {
+  return repeating(() => db.transaction().execute(work));
 }

@@ -78,6 +78,8 @@ export interface CheckTable {
   definition: Json<Record<string, unknown>>;
   /** When the scheduler starts it next; null while not activated. */
   next_at: NullableStamp;
+  /** The session of the last tick: while it is not over, ticks are skipped. */
+  last_session_id: string | null;
   /** Ticks so far: chooses the location in round-robin. */
   ticks: Generated<number>;
   created_at: Generated<Date>;
