@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { logSettings } from '../kit/log.ts';
 import {
   httpUrl,
   integer,
@@ -34,17 +35,7 @@ export const agentSettings = {
     default: 'by CPUs and memory',
     meaning: 'Most runs at once.',
   }),
-  logLevel: setting(
-    'LOG_LEVEL',
-    word('debug', 'log', 'info', 'warn', 'error')
-      .default('info')
-      .transform((level) => (level === 'log' ? 'info' : level)),
-    { default: 'info', meaning: 'debug, log, info, warn or error; log is the same as info.' },
-  ),
-  logFormat: setting('LOG_FORMAT', word('json', 'pretty').default('json'), {
-    default: 'json',
-    meaning: 'json for machines, pretty for people.',
-  }),
+  ...logSettings,
   healthPort: setting('AGENT_HEALTH_PORT', integer(0, 65_535).default(8081), {
     default: '8081',
     meaning:

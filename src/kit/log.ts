@@ -1,6 +1,22 @@
 import { pino, type Logger } from 'pino';
+import { setting, word } from './settings.ts';
 
 export type Log = Logger;
+
+/** Settings of the log, the same for every program. */
+export const logSettings = {
+  logLevel: setting(
+    'LOG_LEVEL',
+    word('debug', 'log', 'info', 'warn', 'error', 'silent')
+      .default('info')
+      .transform((level) => (level === 'log' ? 'info' : level)),
+    { default: 'info', meaning: 'debug, log, info, warn, error or silent; log is the same as info.' },
+  ),
+  logFormat: setting('LOG_FORMAT', word('json', 'pretty').default('json'), {
+    default: 'json',
+    meaning: 'json for machines, pretty for people.',
+  }),
+};
 
 /**
  * JSON lines on standard output, or readable lines with `format: 'pretty'`. Events are static text,

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { DEFAULT_TIMING, type Timing } from '../contract/index.ts';
 import { isUuid } from '../kit/ids.ts';
-import { httpUrl, integer, setting, word, type ValuesOf } from '../kit/settings.ts';
+import { logSettings } from '../kit/log.ts';
+import { httpUrl, integer, setting, type ValuesOf } from '../kit/settings.ts';
 
 /** Names with this prefix that no setting claims are warned about. */
 export const SERVICE_PREFIXES = ['SERVICE_'] as const;
@@ -73,14 +74,7 @@ export const serviceSettings = {
       secret: true,
     },
   ),
-  logLevel: setting('LOG_LEVEL', word('debug', 'info', 'warn', 'error', 'silent').default('info'), {
-    default: '`info`',
-    meaning: '`debug`, `info`, `warn`, `error` or `silent`.',
-  }),
-  logFormat: setting('LOG_FORMAT', word('json', 'pretty').default('json'), {
-    default: '`json`',
-    meaning: '`json`, or `pretty` for people.',
-  }),
+  ...logSettings,
 };
 export type ServiceSettings = ValuesOf<typeof serviceSettings>;
 
