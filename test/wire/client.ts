@@ -15,13 +15,13 @@ export interface WireAgent {
   readonly closed: Promise<Closed>;
   /** Everything heard so far. */
   readonly heard: FromService[];
-  say(t: string, d: object, more?: object): string;
+  say: (t: string, d: object, more?: object) => string;
   /** Any value that is JSON, as one message. */
-  sayRaw(value: unknown): void;
+  sayRaw: (value: unknown) => void;
   /** The next message of this type that was not taken yet. */
   next<T extends FromService['t']>(t: T, withinMs?: number): Promise<Said<T>>;
   /** Breaks the connection without a word. */
-  vanish(): void;
+  vanish: () => void;
 }
 
 export interface Identity {
@@ -46,8 +46,18 @@ export function helloOf(identity: Identity = {}): object {
   };
 }
 
-const envelope = (t: string, d: object, more: object = {}): { id: string } => ({
-  ...{ v: 1, t, id: randomUUID(), d },
+interface Envelope {
+  v: 1;
+  t: string;
+  id: string;
+  d: object;
+}
+
+const envelope = (t: string, d: object, more: object = {}): Envelope => ({
+  v: 1,
+  t,
+  id: randomUUID(),
+  d,
   ...more,
 });
 
@@ -200,7 +210,7 @@ export async function welcomed(
   sid: string;
   epoch: number;
   drop: object[];
-  say(t: string, d: object): string;
+  say: (t: string, d: object) => string;
 }> {
   const agent = await connect(url, key, envelope('hello', helloOf(identity)));
   const { d } = await agent.next('welcome');

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import fastify, { type FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
-import { DEFAULT_TIMING, type Timing } from '../../src/contract/index.ts';
-import { hashSecret, maskSecret, newId, newSecret } from '../../src/kit/ids.ts';
+import { DEFAULT_TIMING, type Job, type RunResult, type Timing } from '../../src/contract/index.ts';
+import { derivedId, hashSecret, maskSecret, newId, newSecret } from '../../src/kit/ids.ts';
 import {
   agentMetrics,
   createAgentGateway,
@@ -68,6 +68,47 @@ export async function startReplica(
       app.server.closeAllConnections();
       await app.close();
     },
+  };
+}
+
+/** The queue with some of its functions replaced. */
+export function changed(queue: Queue, change: Partial<Queue>): Queue {
+  return new Proxy(queue, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(Object.hasOwn(change, name) ? change : target, name);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+}
+
+/** A passed result of the job. */
+export function resultOf(
+  { runId, token, attempt, sequenceId }: Job,
+  change: Partial<RunResult> = {},
+): RunResult {
+  const now = new Date().toISOString();
+  return {
+    resultId: derivedId(sequenceId, attempt, token),
+    runId,
+    sequenceId,
+    token,
+    attempt,
+    startedAt: now,
+    stoppedAt: now,
+    responseTimeMs: 12.5,
+    errors: [],
+    phases: { total: 12.5 },
+    flags: {
+      hasFailures: false,
+      hasErrors: false,
+      isDegraded: false,
+      isCancelled: false,
+      overMaxResponseTime: false,
+    },
+    statusCode: 200,
+    measured: { eventLoopDelayMs: 1, resolvedAddress: '127.0.0.1' },
+    detail: { apiCheckResult: { status: 200 } },
+    ...change,
   };
 }
 

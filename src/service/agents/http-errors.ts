@@ -32,5 +32,5 @@ export async function answerError(
     refuse(reply, 503, 'The service cannot do this now.', 2);
     return;
   }
-  refuse(reply, statusCode, error.message);
+  refuse(reply, statusCode, statusCode === 415 ? 'content-type: application/json is allowed' : error.message);
 }

@@ -8,6 +8,9 @@ import type { AgentMetrics } from './metrics.ts';
 import type { Sessions } from './registry.ts';
 import type { AgentSession } from './session.ts';
 
+/** Jobs of one claim: bounds what is held in memory and sent at once. */
+const MAX_CLAIM = 100;
+
 /**
  * Gives the runs of each location to its agents that have credit: on wake-ups, on new credit, and by
  * looking every second or two, which is what makes it certain.
@@ -64,7 +67,7 @@ export class Offers {
       if (takers.length === 0) return;
       const alone = takers.length === 1 && this.#context.store.kind === 'embedded';
       for (const session of takers) {
-        const limit = alone ? session.credit : Math.min(share, session.credit);
+        const limit = Math.min(session.credit, MAX_CLAIM, alone ? MAX_CLAIM : share);
         if (limit === 0 || idle.has(session.skills)) continue;
         const jobs = await this.#context.queue.claim(session.leased, limit);
         if (jobs.length < limit) idle.add(session.skills);

@@ -100,7 +100,7 @@ export class Reception {
     const other = this.#sessions.ofAgent(session.agentId);
     if (other !== undefined && other.epoch > session.epoch) return false;
     present?.end();
-    other?.dismiss('replaced');
+    if (other !== present) other?.dismiss('replaced');
     this.#sessions.add(session);
     this.#house.metrics.sessions.inc({ carrier: session.carrier.kind });
     return true;

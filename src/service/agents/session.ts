@@ -32,6 +32,9 @@ type After<T extends FromAgent['t']> = Extract<FromAgent, { t: T }>;
 /** Reasons that hold for this agent and run for ever: it is not offered to this agent again. */
 const EXCLUDING: ReadonlySet<string> = new Set(['unsupported', 'unreadable']);
 
+/** An offer takes no longer than this to reach the agent, nearly always; if it does, the agent declines. */
+const SEEN_AFTER_MS = 1000;
+
 /**
  * One agent from its hello to its end, whatever carries it.
  *
@@ -51,7 +54,7 @@ export class AgentSession {
   /** Equal for agents that can run the same types. */
   readonly skills: string;
   readonly #house: SessionHouse;
-  /** Offered and not answered: until when the answer may come, monotonic ms. */
+  /** Offered and not answered, with the time of the offer, monotonic ms. */
   readonly #unanswered = new Map<string, number>();
   #free = 0;
   #draining = false;
@@ -83,7 +86,7 @@ export class AgentSession {
     const now = monoMs();
     const suspect = now - this.#renewedAt > this.#house.context.timing.suspectMs;
     if (this.#ended || this.#draining || suspect || !this.carrier.ready()) return 0;
-    for (const [run, until] of this.#unanswered) if (until < now) this.#unanswered.delete(run);
+    this.#forgetOffers(now - this.#house.context.timing.acceptMs);
     return Math.max(0, this.#free - this.#unanswered.size);
   }
 
@@ -95,8 +98,8 @@ export class AgentSession {
 
   /** Notes what is about to be offered. */
   offering(jobs: readonly Job[]): void {
-    const until = monoMs() + this.#house.context.timing.acceptMs;
-    for (const job of jobs) this.#unanswered.set(keyOf(job), until);
+    const now = monoMs();
+    for (const job of jobs) this.#unanswered.set(keyOf(job), now);
   }
 
   /**
@@ -153,6 +156,8 @@ export class AgentSession {
 
   #setFree(free: number): void {
     this.#free = Math.min(free, this.slots);
+    // The agent had these when it said so. Its accept may have reached another replica.
+    this.#forgetOffers(monoMs() - SEEN_AFTER_MS);
     if (this.#free > 0) this.#house.wanted(this.place);
   }
 
@@ -224,6 +229,10 @@ export class AgentSession {
     // Whatever it still held is due again: it says bye after its last result.
     await this.#house.context.queue.reconcile(this.agentId, []);
     this.close(1000, 'bye');
+  }
+
+  #forgetOffers(before: number): void {
+    for (const [run, at] of this.#unanswered) if (at < before) this.#unanswered.delete(run);
   }
 
   #answered(runs: readonly RunRef[]): void {
