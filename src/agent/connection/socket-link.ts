@@ -14,6 +14,9 @@ import {
 } from './link.ts';
 import type { ServiceClient } from './service-client.ts';
 
+/** Something in between does not know upgrades: waiting would not help, the long poll will. */
+const NO_UPGRADE_MS = 200;
+
 /** A link over a WebSocket: one message per frame. */
 export async function openSocket(
   client: ServiceClient,
@@ -102,11 +105,14 @@ function opened(socket: WebSocket, signal: AbortSignal): Promise<void> {
 
 function refusal(response: IncomingMessage): OpenError {
   const status = response.statusCode ?? 0;
-  const seconds = Number(response.headers['retry-after']);
+  const seconds = Number(response.headers['retry-after'] ?? NaN);
   response.resume();
-  const closed = { code: codeOfStatus(status), reason: `the service answered ${status} to the upgrade` };
+  const code = codeOfStatus(status);
+  const closed = { code, reason: `the service answered ${status} to the upgrade` };
+  if (Number.isFinite(seconds)) return new OpenError({ ...closed, retryAfterMs: seconds * 1000 }, false);
+  const noUpgrade = code === BROKEN && status < 500;
   return new OpenError(
-    Number.isFinite(seconds) ? { ...closed, retryAfterMs: seconds * 1000 } : closed,
+    noUpgrade ? { ...closed, retryAfterMs: Math.random() * NO_UPGRADE_MS } : closed,
     false,
   );
 }

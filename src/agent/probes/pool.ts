@@ -24,6 +24,10 @@ export interface PoolOptions {
   entry?: URL;
   /** Tries after which a process is replaced. */
   recycleTries?: number;
+  /** Seconds of silence after which a process hangs. */
+  silentBeats?: number;
+  /** A try that its probe has not ended this long after its time was up is ended from here, ms. */
+  graceMs?: number;
 }
 
 type Kind = 'plain' | 'ping';
@@ -32,7 +36,6 @@ type Kind = 'plain' | 'ping';
 const RECYCLE_TRIES = 100_000;
 /** Resident memory above the heap's bound that buffers and code may take before a process is replaced, MB. */
 const RECYCLE_EXTRA_MB = 160;
-/** A try that its probe has not ended by itself this long after its time was up is ended from here. */
 const GRACE_MS = 5_000;
 /** A replaced process gets this long to finish what it has. */
 const LEAVE_MS = 300_000;
@@ -175,7 +178,11 @@ export class ProbePool implements Executor {
     const stopped = Promise.withResolvers<'stopped' | 'overdue'>();
     const onAbort = (): void => stopped.resolve('stopped');
     signal.addEventListener('abort', onAbort, { once: true });
-    const timer = setTimeout(() => stopped.resolve('overdue'), job.timeoutMs + GRACE_MS);
+    if (signal.aborted) onAbort();
+    const timer = setTimeout(
+      () => stopped.resolve('overdue'),
+      job.timeoutMs + (this.#options.graceMs ?? GRACE_MS),
+    );
     try {
       const first = await Promise.race([ended, stopped.promise]);
       if (typeof first === 'object') return first;
@@ -213,8 +220,9 @@ export class ProbePool implements Executor {
   }
 
   #start(kind: Kind): Probe {
-    const { setup, heapMb, extraCaCerts, entry = PROBE_ENTRY, log, recorder } = this.#options;
-    const probe = new Probe(probeProgram({ entry, ping: kind === 'ping', heapMb, extraCaCerts }), setup);
+    const { setup, heapMb, extraCaCerts, entry = PROBE_ENTRY, log, recorder, silentBeats } = this.#options;
+    const program = probeProgram({ entry, ping: kind === 'ping', heapMb, extraCaCerts });
+    const probe = new Probe(program, setup, silentBeats);
     this.#probes[kind].add(probe);
     const kill = (): void => probe.kill();
     this.#stop?.addEventListener('abort', kill, { once: true });

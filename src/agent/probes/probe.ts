@@ -30,10 +30,12 @@ export class Probe {
   readonly #send: (message: ToProbe) => void;
   readonly #tries = new Map<number, (end: TryEnd) => void>();
   readonly #beats: NodeJS.Timeout;
+  readonly #silenceAllowed: number;
   #silentBeats = 0;
   #hung = false;
 
-  constructor(program: ChildProgram, setup: ProbeSetup) {
+  constructor(program: ChildProgram, setup: ProbeSetup, silentBeats = SILENT_BEATS) {
+    this.#silenceAllowed = silentBeats;
     this.#child = startChild(program);
     const ready = Promise.withResolvers<boolean>();
     this.#send = openChannel<ToProbe, FromProbe>(
@@ -108,7 +110,7 @@ export class Probe {
   /** Counts turns of our own timer, not time: an agent that was frozen finds no probe guilty. */
   #countBeat(): void {
     this.#silentBeats++;
-    if (this.#silentBeats <= (this.state === 'starting' ? START_BEATS : SILENT_BEATS)) return;
+    if (this.#silentBeats <= (this.state === 'starting' ? START_BEATS : this.#silenceAllowed)) return;
     this.#hung = true;
     this.#child.kill();
   }
