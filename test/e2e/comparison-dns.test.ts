@@ -1,25 +1,15 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { TryReport } from '../../src/checks/execute.ts';
 import { ComparisonTable } from '../support/comparison.ts';
+import { a, packet, startDnsServer, TC, type Answering, type TestDnsServer } from '../support/dns-server.ts';
 import { startProbe, type Probe } from '../support/probe.ts';
-import { lacks } from '../support/programs.ts';
+import { describeUnless, lacks } from '../support/programs.ts';
 import { dig, readDig, type DigReport } from '../support/references/dig.ts';
 import { verdictOf } from '../support/references/http-agreement.ts';
 import { startNamed, type Named } from '../support/targets/named.ts';
-import {
-  garbage,
-  late,
-  otherId,
-  reply,
-  silent,
-  startOddDns,
-  truncating,
-  type DnsAnswer,
-  type OddDns,
-} from '../support/targets/odd-dns.ts';
 import { freePort } from '../support/targets/ports.ts';
 
 interface Row {
@@ -34,20 +24,21 @@ interface Row {
 }
 
 const PAUSE_MS = 400;
+const address = a('odd.vedette.test', '127.0.0.5');
 const oddities = {
-  silent,
-  garbage,
-  otherId,
-  truncating,
-  late: late(PAUSE_MS),
-  notImplemented: (query) => reply(query, { rcode: 4 }),
-} satisfies Record<string, DnsAnswer>;
+  silent: () => null,
+  garbage: () => Buffer.from('this is not a DNS message'),
+  otherId: ({ query }) => packet({ answers: [address] }, { ...query, id: ((query.id ?? 0) + 1) % 65_536 }),
+  truncating: ({ protocol }) => (protocol === 'UDP' ? { flags: TC } : { answers: [address] }),
+  late: () => ({ answers: [address] }),
+  notImplemented: () => ({ rcode: 4 }),
+} satisfies Record<string, Answering>;
 
-describe.skipIf(lacks('DNS against dig', 'named', 'dig'))('DNS checks agree with dig', () => {
+describeUnless(lacks('named', 'dig'), 'DNS checks agree with dig', () => {
   const table = new ComparisonTable('DNS checks against dig');
   let folder: string;
   let named: Named;
-  let odd: Record<keyof typeof oddities, OddDns>;
+  let odd: Record<keyof typeof oddities, TestDnsServer>;
   let closedPort: number;
   let probe: Probe;
 
@@ -55,14 +46,17 @@ describe.skipIf(lacks('DNS against dig', 'named', 'dig'))('DNS checks agree with
     folder = mkdtempSync(join(tmpdir(), 'vedette-dns-'));
     named = await startNamed(folder);
     const started = await Promise.all(
-      Object.entries(oddities).map(async ([name, answer]) => [name, await startOddDns(answer)] as const),
+      Object.entries(oddities).map(async ([name, answer]) => {
+        const pauseMs = name === 'late' ? PAUSE_MS : 0;
+        return [name, await startDnsServer(answer, '127.0.0.1', pauseMs)] as const;
+      }),
     );
     odd = Object.fromEntries(started) as typeof odd;
     closedPort = await freePort();
     probe = await startProbe({});
   });
   afterAll(async () => {
-    await Promise.all([probe, named, ...Object.values(odd)].map((each) => each.stop()));
+    await Promise.all([probe.stop(), named.stop(), ...Object.values(odd).map((each) => each.close())]);
     rmSync(folder, { recursive: true });
     table.print();
   });

@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe } from 'vitest';
+import { afterAll, beforeAll } from 'vitest';
 import { compareHttp, type HttpSetting } from '../support/http-comparison.ts';
 import { startProbe } from '../support/probe.ts';
-import { lacks } from '../support/programs.ts';
+import { describeUnless, lacks } from '../support/programs.ts';
 import { startOddHttp, type OddHttp } from '../support/targets/odd-http.ts';
 import { startBlackHole, type TcpTarget } from '../support/targets/odd-tcp.ts';
 import { freePort } from '../support/targets/ports.ts';
@@ -14,7 +14,7 @@ interface Setting extends HttpSetting {
 }
 
 /** Plain HTTP: framing, encodings, redirects, endings, pauses. */
-describe.skipIf(lacks('HTTP against curl', 'curl'))('URL and API checks agree with curl over HTTP', () => {
+describeUnless(lacks('curl'), 'URL and API checks agree with curl over HTTP', () => {
   let setting: Setting;
 
   beforeAll(async () => {

@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ComparisonTable } from '../support/comparison.ts';
 import { startProbe, type Probe } from '../support/probe.ts';
-import { lacks } from '../support/programs.ts';
+import { describeUnless, lacks } from '../support/programs.ts';
 import { curl, type CurlReport } from '../support/references/curl.ts';
 import { verdictOf } from '../support/references/http-agreement.ts';
 import {
@@ -63,7 +63,7 @@ function ourEnding({ errors }: TryReport): string {
 const dataOf = (ours: TryReport): string =>
   (ours.detail['tcpCheckResult'] as { response?: { data?: string } } | undefined)?.response?.data ?? '';
 
-describe.skipIf(lacks('TCP against curl', 'curl'))('TCP checks agree with curl telnet://', () => {
+describeUnless(lacks('curl'), 'TCP checks agree with curl telnet://', () => {
   const table = new ComparisonTable('TCP checks against curl telnet://');
   let targets: Targets;
   let closedPort: number;

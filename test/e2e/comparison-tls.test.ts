@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ComparisonTable } from '../support/comparison.ts';
 import { compareHttp, type HttpSetting } from '../support/http-comparison.ts';
 import { startProbe } from '../support/probe.ts';
-import { lacks } from '../support/programs.ts';
+import { describeUnless, lacks } from '../support/programs.ts';
 import { verifyCode } from '../support/references/openssl.ts';
 import { GOOD_NAME, makeCertificates, WILDCARD_NAME } from '../support/targets/certificates.ts';
 import { startHttp2Only, type Http2Only } from '../support/targets/http2-only.ts';
@@ -27,17 +27,9 @@ interface Setting extends HttpSetting {
 }
 
 const PROXY_USER = { username: 'through', password: 'letmein' };
-const lacking = lacks(
-  'TLS, names and proxies against curl and openssl',
-  'curl',
-  'openssl',
-  'nginx',
-  'named',
-  'dig',
-  'tinyproxy',
-);
+const lacking = lacks('curl', 'openssl', 'nginx', 'named', 'dig', 'tinyproxy');
 
-describe.skipIf(lacking)('against real servers', () => {
+describeUnless(lacking, 'against real servers', () => {
   let setting: Setting;
 
   beforeAll(async () => {

@@ -21,8 +21,12 @@ export interface TestDnsServer {
   close(): Promise<void>;
 }
 
-/** A DNS server on a free loopback port, UDP and TCP, that answers whatever a test wants. */
-export async function startDnsServer(answering: Answering, address = '127.0.0.1'): Promise<TestDnsServer> {
+/** A DNS server on a free loopback port, UDP and TCP, that answers whatever a test wants, after a pause. */
+export async function startDnsServer(
+  answering: Answering,
+  address = '127.0.0.1',
+  pauseMs = 0,
+): Promise<TestDnsServer> {
   const asked: Asked[] = [];
   const respond = (bytes: Buffer, protocol: 'UDP' | 'TCP'): Buffer[] => {
     const query = dnsPacket.decode(bytes);
@@ -38,7 +42,11 @@ export async function startDnsServer(answering: Answering, address = '127.0.0.1'
   const { tcp, udp, port } = await listenBoth(address);
   const sockets = new Set<Socket>();
   udp.on('message', (bytes: Buffer, from: RemoteInfo) => {
-    for (const answer of respond(bytes, 'UDP')) udp.send(answer, from.port, from.address);
+    const send = (): void => {
+      for (const answer of respond(bytes, 'UDP')) udp.send(answer, from.port, from.address);
+    };
+    if (pauseMs === 0) send();
+    else setTimeout(send, pauseMs);
   });
   tcp.on('connection', (socket) => {
     sockets.add(socket);

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { describe, test } from 'vitest';
 
 /** Debian's package of each program that real-server tests use, for the advice in a skip. */
 const PACKAGES: Readonly<Record<string, string>> = {
@@ -42,22 +43,18 @@ export function programPath(name: string): string {
   return found;
 }
 
-/**
- * For `describe.skipIf(lacks('what it is for', 'nginx', 'curl'))`: true, with one printed line that
- * says what is skipped and how to get the programs, when one of them is missing.
- */
-export function lacks(purpose: string, ...names: string[]): boolean {
+/** Why tests that need these programs cannot run here; undefined when all are there. */
+export function lacks(...names: string[]): string | undefined {
   const missing = names.filter((name) => findProgram(name) === undefined);
-  if (missing.length === 0) return false;
-  const packages = missing.map(packageOf).join(' ');
-  console.log(`skipped: ${purpose} (needs ${missing.join(', ')}; apt-get install ${packages})`);
-  return true;
+  if (missing.length === 0) return undefined;
+  return `${missing.join(', ')} not installed: apt-get install ${missing.map(packageOf).join(' ')}`;
 }
 
-/** The same for a condition that is not a program, such as a kernel feature. */
-export function without(purpose: string, condition: boolean, why: string): boolean {
-  if (!condition) console.log(`skipped: ${purpose} (${why})`);
-  return !condition;
+/** A suite that is one skipped test with its reason, printed too, where there is a reason against it. */
+export function describeUnless(reason: string | undefined, title: string, body: () => void): void {
+  if (reason === undefined) return void describe(title, body);
+  console.log(`skipped: ${title} (${reason})`);
+  describe(title, () => test('cannot run here', ({ skip }) => skip(reason)));
 }
 
 const packageOf = (name: string): string => PACKAGES[name] ?? name;

@@ -1,4 +1,4 @@
-import { mustRun, runProgram, findProgram } from '../programs.ts';
+import { lacks, mustRun, runProgram } from '../programs.ts';
 
 /** A network namespace of its own. Programs are started in it through `within`. */
 export interface NetworkNamespace extends AsyncDisposable {
@@ -9,14 +9,13 @@ export interface NetworkNamespace extends AsyncDisposable {
 
 let count = 0;
 
-/** Whether this process may make network namespaces: root with CAP_SYS_ADMIN. */
-export async function mayMakeNamespaces(): Promise<boolean> {
-  if (findProgram('ip') === undefined) return false;
+/** Why this process cannot make network namespaces; undefined when it can. */
+export async function lacksNamespaces(): Promise<string | undefined> {
   try {
-    await using made = await makeNamespace([]);
-    return made.within.length > 0;
+    await using _made = await makeNamespace([]);
+    return undefined;
   } catch {
-    return false;
+    return lacks('ip') ?? 'network namespaces need root with CAP_SYS_ADMIN';
   }
 }
 
