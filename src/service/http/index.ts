@@ -38,7 +38,7 @@ export function createServer(context: ServiceContext, options: HttpOptions): Fas
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 500 },
-    frameworkErrors: (error, _request, reply) => answerError(context, error, reply),
+    frameworkErrors: (error, _request, reply) => void answerError(context, error, reply),
   });
   server.setErrorHandler((error, _request, reply) => answerError(context, error, reply));
   server.setNotFoundHandler((request, reply) => answerNotFound(request, reply));
@@ -74,14 +74,13 @@ function mountHealth(
 
 function mountRoutes(rest: FastifyInstance, context: ServiceContext, options: HttpOptions): void {
   const guard = new Guard(context, options.rateLimitPerMinute);
-  const document = openApiDocument(routes, context.publicUrl);
   rest.removeAllContentTypeParsers();
   rest.addContentTypeParser(
     'application/json',
     { parseAs: 'buffer' },
     async (_request: unknown, raw: Buffer) => readJson(raw),
   );
-  rest.get('/openapi.json', async () => document);
+  rest.get('/openapi.json', async () => openApiDocument(routes, context.publicUrl));
   for (const route of routes) {
     rest.route({
       method: route.about.method,

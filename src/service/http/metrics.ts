@@ -1,5 +1,4 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { ResultReceipt } from '../../contract/index.ts';
 import type { ServiceContext } from '../ports.ts';
 import { sessions } from '../store/index.ts';
 import { RunState } from '../store/schema.ts';
@@ -14,12 +13,6 @@ export class Metrics {
     help: 'Time from the arrival of a request to the end of its answer',
     labelNames: ['method', 'route', 'status'],
     buckets: [0.005, 0.02, 0.1, 0.5, 2, 10, 30],
-    registers: [this.registry],
-  });
-  readonly #results = new Counter({
-    name: 'vedette_results_total',
-    help: 'Results that agents sent, by what became of them',
-    labelNames: ['status'],
     registers: [this.registry],
   });
 
@@ -55,9 +48,5 @@ export class Metrics {
   /** @param route as declared, with its parameters in braces */
   request(method: string, route: string, status: number, seconds: number): void {
     this.#requests.observe({ method, route, status }, seconds);
-  }
-
-  results(receipts: readonly ResultReceipt[]): void {
-    for (const { status } of receipts) this.#results.inc({ status });
   }
 }

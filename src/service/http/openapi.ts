@@ -76,7 +76,7 @@ function operation({ about, access }: Route, schemas: Schemas): Json {
 }
 
 function responses({ about, access }: Pick<Route, 'about' | 'access'>, schemas: Schemas): Json {
-  const errors = [...(about.errors ?? []), ...(access === 'key' ? KEY_ERRORS : [])].toSorted();
+  const errors = [...(about.errors ?? []), ...(access === 'key' ? KEY_ERRORS : [])];
   const bodyErrors = about.body === undefined ? [] : [413, 415];
   const described = [...errors, ...bodyErrors].map((status) => [
     String(status),
@@ -128,14 +128,18 @@ class Schemas {
   of(schema: z.ZodType, io: 'input' | 'output'): Json {
     const whole = z.toJSONSchema(schema, { io, unrepresentable: 'any', target: 'draft-2020-12' });
     const text = JSON.stringify(whole).replaceAll('"#/$defs/', '"#/components/schemas/');
-    const { $schema: _, $defs = {}, ...rest } = JSON.parse(text) as Json & { $defs?: Record<string, Json> };
-    for (const [name, each] of Object.entries($defs)) this.named[name] = withoutId(each);
-    if (typeof rest.id !== 'string') return rest;
-    this.named[rest.id] = withoutId(rest);
+    const { $defs = {}, ...rest } = JSON.parse(text) as Json & { $defs?: Record<string, Json> };
+    for (const [name, each] of Object.entries($defs)) this.named[name] = without(each, SCHEMA_WORDS);
+    const shape = without(rest, SCHEMA_WORDS);
+    if (typeof rest.id !== 'string') return shape;
+    this.named[rest.id] = shape;
     return { $ref: `#/components/schemas/${rest.id}` };
   }
 }
 
-function withoutId({ id: _, $id: __, ...schema }: Json): Json {
-  return schema;
+/** Words of a JSON Schema that have no place inside a document. */
+const SCHEMA_WORDS = ['$schema', 'id', '$id'];
+
+function without(schema: Json, words: readonly string[]): Json {
+  return Object.fromEntries(Object.entries(schema).filter(([name]) => !words.includes(name)));
 }

@@ -69,7 +69,7 @@ export async function updateLocation(
   id: string,
   change: z.output<typeof LocationChange>,
 ): Promise<Location> {
-  await caller.store.db.transaction().execute(async (trx) => {
+  const renamed = await caller.store.db.transaction().execute(async (trx) => {
     const old = await existing(trx, caller, id, true);
     const slug = change.slugName ?? old.slug;
     if (slug !== old.slug) {
@@ -78,8 +78,12 @@ export async function updateLocation(
     }
     const { name = old.name, icon = old.icon, proxyUrl = old.proxy_url } = change;
     await locations.updateLocation(trx, id, { name, slug, icon, proxy_url: proxyUrl });
+    return slug !== old.slug;
   });
-  return getLocation(caller, id);
+  const location = await getLocation(caller, id);
+  // Agents learn their location from the welcome, so they have to come again.
+  if (renamed) for (const key of location.keys) caller.store.wake(`key:${key.id}`);
+  return location;
 }
 
 export async function deleteLocation(caller: Caller, id: string): Promise<void> {
