@@ -1,6 +1,6 @@
 import { monoMs } from '../kit/clock.ts';
 
-const TICK_MS = 10;
+const TICK_MS = 5;
 /** Timers are late by a millisecond or two in an idle process. */
 const NOISE_MS = 2;
 /** Longer than any try. */
@@ -15,7 +15,7 @@ export interface Delays {
 
 /**
  * How long the event loop of this process could not attend to sockets, told for any stretch of time.
- * A timer looks every 10 ms, only while somebody measures, and only delays are written down: thousands
+ * A timer looks every 5 ms, only while somebody measures, and only delays are written down: thousands
  * of tries at once share one list that is short in good times. (perf_hooks has a histogram over all
  * time, which cannot say what happened during one try.)
  */
@@ -76,6 +76,7 @@ export class LoopDelay {
 }
 
 function add(delays: Delays, ms: number): void {
-  delays.totalMs += ms;
+  // It may have begun just after the timer had looked.
+  delays.totalMs += ms + TICK_MS;
   delays.maxMs = Math.max(delays.maxMs, ms);
 }

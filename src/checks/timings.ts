@@ -76,13 +76,13 @@ export class PhaseClock {
     };
   }
 
-  timings(secure: boolean): Timings {
+  timings(): Timings {
     const [socket = 0, lookup = 0, connect = 0, secureConnect = 0, response = 0, end = 0] = this.#moments();
     return {
       socket: socket / 1000,
       lookup: lookup / 1000,
       connect: connect / 1000,
-      ...(secure ? { secureConnect: secureConnect / 1000 } : {}),
+      ...(this.#ms.tls > 0 ? { secureConnect: secureConnect / 1000 } : {}),
       response: response / 1000,
       end: end / 1000,
     };

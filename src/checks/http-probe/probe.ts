@@ -83,7 +83,7 @@ export async function probe(request: ProbeRequest, context: ProbeContext): Promi
     error,
     redirects,
     phases: trip.clock.phases(),
-    timings: trip.clock.timings(request.url.protocol === 'https:'),
+    timings: trip.clock.timings(),
     resolvedAddress: trip.address,
     log: trip.log,
   };
