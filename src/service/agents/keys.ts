@@ -6,6 +6,8 @@ import { agents, type KeyHolder } from '../store/index.ts';
 const BEARER = /^Bearer +(pl_[0-9A-Za-z_]{1,200})$/i;
 /** More keys than this within a second are not cached but looked up. */
 const MAX_CACHED = 10_000;
+/** Keys being looked up at once: whoever guesses keys must not keep the store from its work. */
+const MAX_LOOKUPS = 100;
 
 /**
  * Finds whose location key a request carries. Found keys are believed for a second, so that 5,000
@@ -15,13 +17,18 @@ export class LocationKeys {
   readonly #store: Store;
   readonly #cacheMs: number;
   readonly #found = new Map<string, { holder: Promise<KeyHolder | undefined>; until: number }>();
+  #lookups = 0;
 
   constructor(store: Store, cacheMs: number) {
     this.#store = store;
     this.#cacheMs = cacheMs;
   }
 
-  /** @param authorization the header; @returns undefined for anything but a living key */
+  /**
+   * @param authorization the header
+   * @returns undefined for anything but a living key
+   * @throws when the store fails or is asked for too many keys at once
+   */
   async holderOf(authorization: string | undefined): Promise<KeyHolder | undefined> {
     const key = BEARER.exec(authorization ?? '')?.[1];
     if (key === undefined) return undefined;
@@ -29,9 +36,19 @@ export class LocationKeys {
     const id = hash.toString('base64');
     const known = this.#found.get(id);
     if (known !== undefined && known.until > monoMs()) return known.holder;
-    const holder = agents.findKeyHolder(this.#store.db, hash);
+    if (this.#lookups >= MAX_LOOKUPS) throw new Error('too many keys are being looked up');
+    const holder = this.#lookUp(hash);
     this.#remember(id, holder);
     return holder;
+  }
+
+  async #lookUp(hash: Buffer): Promise<KeyHolder | undefined> {
+    this.#lookups += 1;
+    try {
+      return await agents.findKeyHolder(this.#store.db, hash);
+    } finally {
+      this.#lookups -= 1;
+    }
   }
 
   /** A key may have been revoked: nothing found before now is believed. */
