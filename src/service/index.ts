@@ -7,7 +7,7 @@ import type { FastifyInstance } from 'fastify';
 import { codeOf, ExitCode, FatalError, messageOf } from '../kit/errors.ts';
 import type { Log } from '../kit/log.ts';
 import { supervise } from '../kit/supervise.ts';
-import { agentMetrics, createAgentGateway } from './agents/index.ts';
+import { agentMetrics, createAgentGateway, type AgentGateway } from './agents/index.ts';
 import { createServer, Metrics } from './http/index.ts';
 import { watchResults, type LiveResult } from './live-results.ts';
 import type { ServiceContext } from './ports.ts';
@@ -69,6 +69,14 @@ export async function startService(
   }
 }
 
+/** What has to be closed. */
+interface Open {
+  context: ServiceContext;
+  gateway: AgentGateway;
+  server: FastifyInstance;
+  stopping: AbortController;
+}
+
 /** Starts what serves others; from here on `stop` and a failing loop take the same way out. */
 async function open(
   parts: Omit<ServiceContext, 'publicUrl'>,
@@ -96,20 +104,14 @@ async function open(
   const port = await listen(server, settings);
   url = `http://${shownHost(settings.host)}:${port}`;
 
-  const loops = supervise(
-    [
-      async (signal) => context.queue.loop(signal),
-      async (signal) => scheduler.loop(signal),
-      async (signal) => gateway.loop(signal),
-    ],
-    stopLoops.signal,
+  const loops = [context.queue, scheduler, gateway].map(
+    (each) => async (signal: AbortSignal) => each.loop(signal),
   );
-  const done = loops.finally(async () => {
-    stopping.abort();
-    await gateway.goAway();
-    await close(server);
-    await context.store.close();
-    context.log.info('service stopped');
+  const done = untilStopped(supervise(loops, stopLoops.signal), {
+    context,
+    gateway,
+    server,
+    stopping,
   });
   // Whoever awaits `done` or `stop` hears of a failure; nobody has to.
   done.catch(() => undefined);
@@ -124,6 +126,22 @@ async function open(
       await done;
     },
   };
+}
+
+/** Runs the loops; when they have ended, for whatever reason, closes everything in order. */
+async function untilStopped(
+  loops: Promise<void>,
+  { context, gateway, server, stopping }: Open,
+): Promise<void> {
+  try {
+    await loops;
+  } finally {
+    stopping.abort();
+    await gateway.goAway();
+    await close(server);
+    await context.store.close();
+    context.log.info('service stopped');
+  }
 }
 
 async function listen(server: FastifyInstance, { host, port }: ServiceSettings): Promise<number> {

@@ -9,7 +9,7 @@ import type { ServiceContext } from '../ports.ts';
 import { Authenticator, Refusal, type Caller } from '../verbs/index.ts';
 import { errorBody, refusalBody } from './errors.ts';
 import { readJson } from './json-body.ts';
-import { Metrics } from './metrics.ts';
+import type { Metrics } from './metrics.ts';
 import { openApiDocument } from './openapi.ts';
 import { RateLimit } from './rate-limit.ts';
 import { routes } from './resources/index.ts';

@@ -104,7 +104,7 @@ export async function acceptRuns(
         case when r.state = 1 then now() + (r.timeout_ms + ${OVERTIME_MS}) * interval '1 millisecond'
           else r.hard_until end as hard_until
       from run r join ${named(runs)} as n(id, token) on r.id = n.id and r.token = n.token
-      where r.agent_id = ${agentId} and r.state in (1, 2)
+      where r.agent_id = ${agentId} and (r.state = 1 or (r.state = 2 and r.hard_until > now()))
       order by r.session_id, r.id for update of r
     ), begun as (
       update check_session s set status = 'PROGRESS'

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import {
   checkSchema,
   checkTypes,
-  CommonFields,
+  type CommonFields,
   EnvironmentVariable,
   findCheckType,
   intervalMs,
