@@ -188,10 +188,15 @@ export class Dispatcher implements RunHolder {
     while (!signal.aborted) {
       const waitMs = Math.min(TICK_MS, Math.max(10, this.#shortestLeaseMs / 100));
       await sleep(waitMs, signal).catch(() => {});
-      this.#watchClock();
-      this.#fence();
-      this.#noteOpening();
+      this.look();
     }
+  }
+
+  /** One look at the clocks, the leases and what stands against work. */
+  look(): void {
+    this.#watchClock();
+    this.#fence();
+    this.#noteOpening();
   }
 
   /** Memory, disk or processes may allow runs again, or no more, without any run having ended. */
