@@ -65,8 +65,9 @@ export function exchange(
       try {
         const head = headOf(response);
         onHead(head);
-        const goesOn = followRedirects && isRedirect(head.status, response.headers.location);
-        if (!goesOn) return void readBody(response, trip).then((body) => resolve({ head, body }), reject);
+        const goesOn = followRedirects && isRedirect(head.status, single(head, 'location'));
+        if (!goesOn)
+          return void readBody(response, head, trip).then((body) => resolve({ head, body }), reject);
         socket.destroy();
         resolve({ head, body: NO_BODY });
       } catch (error) {
@@ -92,8 +93,8 @@ export function exchange(
   });
 }
 
-function readBody(response: IncomingMessage, trip: Trip): Promise<CollectedBody> {
-  const collector = bodyCollector(response.headers['content-encoding']);
+function readBody(response: IncomingMessage, head: Head, trip: Trip): Promise<CollectedBody> {
+  const collector = bodyCollector(single(head, 'content-encoding'));
   return new Promise<CollectedBody>((resolve, reject) => {
     const finish = (): void => {
       trip.clock.stop();
@@ -107,17 +108,23 @@ function readBody(response: IncomingMessage, trip: Trip): Promise<CollectedBody>
     });
     response.once('end', finish);
     response.once('error', (error) => {
-      reject(codeOf(error) === 'ECONNRESET' ? cutShort(response, collector) : error);
+      reject(codeOf(error) === 'ECONNRESET' ? cutShort(head, collector) : error);
       collector.discard();
     });
   });
 }
 
-function cutShort(response: IncomingMessage, collector: BodyCollector): TargetFailure {
-  const promised = response.headers['content-length'];
+function cutShort(head: Head, collector: BodyCollector): TargetFailure {
+  const promised = single(head, 'content-length');
   const wanted = promised === undefined ? 'before its last chunk' : `of ${promised}`;
   const message = `the connection was closed in the middle of the body, after ${collector.received} bytes ${wanted}`;
   return new TargetFailure('ECONNRESET', message, true);
+}
+
+/** A field that is not meant to be repeated. */
+export function single({ headers }: Head, name: string): string | undefined {
+  const value = headers[name];
+  return typeof value === 'string' ? value : undefined;
 }
 
 function headOf(response: IncomingMessage): Head {

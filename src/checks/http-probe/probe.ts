@@ -2,7 +2,7 @@ import type { AgentFault } from '../check-type.ts';
 import type { Limiter } from '../limiter.ts';
 import type { Resolver } from '../resolve.ts';
 import type { TimingPhases, Timings } from '../timings.ts';
-import { exchange, type Exchanged, type Head, type WireRequest } from './exchange.ts';
+import { exchange, type Exchanged, type Head, single, type WireRequest } from './exchange.ts';
 import { TargetFailure } from './failure.ts';
 import { exchangeHttp2 } from './http2.ts';
 import { basicOf, parseProxy, type Proxy, proxyRefuses } from './proxy.ts';
@@ -98,8 +98,8 @@ async function travel(
 ): Promise<void> {
   for (let hop = first; ;) {
     const { head } = await oneHop(hop, follow, trip, seen);
-    const location = head.headers['location'];
-    if (!follow || typeof location !== 'string' || !isRedirect(head.status, location)) return;
+    const location = single(head, 'location');
+    if (!follow || !isRedirect(head.status, location)) return;
     const next = redirected(hop, head.status, location);
     redirects.push({ status: head.status, from: plainHref(hop.url), to: plainHref(next.url) });
     trip.note(`${head.status}: redirected to ${plainHref(next.url)}`);
