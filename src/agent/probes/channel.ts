@@ -1,4 +1,5 @@
 import type { Duplex } from 'node:stream';
+import { StringDecoder } from 'node:string_decoder';
 import type { TryReport } from '../../checks/execute.ts';
 import type { Job } from '../../contract/index.ts';
 
@@ -37,10 +38,9 @@ export function openChannel<Out extends object, In extends object>(
   onBroken: (why: string) => void,
 ): (message: Out) => void {
   const lines = new LineReader();
-  stream.setEncoding('utf8');
-  stream.on('data', (text: string) => {
+  stream.on('data', (bytes: Buffer) => {
     try {
-      for (const line of lines.push(text)) receive(JSON.parse(line) as In);
+      for (const line of lines.push(bytes)) receive(JSON.parse(line) as In);
     } catch (error) {
       stream.destroy();
       onBroken(error instanceof Error ? error.message : String(error));
@@ -62,12 +62,13 @@ function batchedWriter(stream: Duplex): (message: object) => void {
 }
 
 class LineReader {
+  readonly #decoder = new StringDecoder('utf8');
   #parts: string[] = [];
   #length = 0;
 
   /** @throws RangeError on an endless line */
-  push(text: string): string[] {
-    const lines = text.split('\n');
+  push(bytes: Buffer): string[] {
+    const lines = this.#decoder.write(bytes).split('\n');
     const rest = lines.pop() ?? '';
     if (lines.length > 0) {
       lines[0] = this.#parts.join('') + lines[0]!;
