@@ -34,10 +34,10 @@ test.each([
 
 test.each([
   [null, '-'],
-  [0.04, '0 ms'],
+  [0.044, '0.04 ms'],
   [9.96, '10 ms'],
   [9.44, '9.4 ms'],
-  [1234.5, '1235 ms'],
+  [1234.4, '1234 ms'],
 ])('%s ms reads %s', (ms, text) => expect(milliseconds(ms)).toBe(text));
 
 test('a report shows what was seen and what was wrong', () => {

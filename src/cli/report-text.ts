@@ -18,10 +18,11 @@ export function verdictOf(flags: VerdictFlags): Verdict {
   return flags.isDegraded ? 'SLOW' : 'PASS';
 }
 
-/** `12 ms`, `0.4 ms`, `-` */
+/** `12 ms`, `1.4 ms`, `0.04 ms`, `-` */
 export function milliseconds(ms: number | null): string {
   if (ms === null) return '-';
-  return `${ms < 10 ? Number(ms.toFixed(1)) : Math.round(ms)} ms`;
+  const digits = ms < 1 ? 2 : ms < 10 ? 1 : 0;
+  return `${Number(ms.toFixed(digits))} ms`;
 }
 
 /** Text of a target or a user on one line of a terminal: without control characters, at most `limit` long. */

@@ -59,7 +59,8 @@ export async function up({ options, env, shutdown }: Invocation): Promise<ExitCo
   const agent = startAgentProcess(agentEnvironmentOf(plan, complete));
   parts.defer(() => agent.stop(shutdown.kill));
   console.log(greeting(plan, complete, isFirstStart));
-  return untilEnd(agent, service, shutdown.drain);
+  // Awaited here, or the parts would end at once.
+  return await untilEnd(agent, service, shutdown.drain);
 }
 
 function readPlan(options: Invocation['options'], env: Environment): Plan {
@@ -130,22 +131,27 @@ function agentEnvironmentOf(
 
 function greeting(plan: Plan, credentials: Required<Credentials>, isFirstStart: boolean): string {
   const file = join(plan.dataDir, 'credentials.json');
-  const shown = relative(process.cwd(), file);
   const key = isFirstStart ? credentials.apiKey : `$(node -p 'require("${file}").apiKey')`;
   return `
 Vedette is running; Ctrl-C ends it.
 
   Service           ${credentials.serviceUrl}
   Account           ${credentials.accountId}
-  API key           ${isFirstStart ? `${credentials.apiKey}  (shown this once)` : `in ${shown}`}
+  API key           ${isFirstStart ? `${credentials.apiKey}  (shown this once)` : `in ${shownPath(file)}`}
   Private location  ${credentials.privateLocation.slugName}
   Agent health      http://${LOOPBACK}:${plan.healthPort}/-/readiness
-  Data              ${relative(process.cwd(), plan.dataDir) || plan.dataDir}
+  Data              ${shownPath(plan.dataDir)}
 
 Try:
   curl -H "Authorization: Bearer ${key}" ${credentials.serviceUrl}/v1/checks
 
 Results:`;
+}
+
+/** From the working folder where that is shorter. */
+function shownPath(path: string): string {
+  const fromHere = relative(process.cwd(), path);
+  return fromHere === '' || fromHere.startsWith('..') ? path : fromHere;
 }
 
 /** Waits for a signal, or for the end of a part that should not have ended. */

@@ -19,7 +19,10 @@ describe('vedette', () => {
     [['help', 'upp'], /^vedette: unknown command 'upp'; .*\n$/],
     [['up', '--prot', '1'], /^vedette: up: Unknown option '--prot'; .*\n$/],
     [['up', '--port', 'http'], /^vedette: --port="http": a whole number from 1 to 65535 is allowed\..*\n$/],
-    [['up', '--data-dir', '/proc/nowhere'], /^vedette: cannot create the data folder \/proc\/nowhere .*\n$/],
+    [
+      ['up', '--data-dir', '/dev/null/nowhere'],
+      /^vedette: cannot create the data folder \/dev\/null\/nowhere .*\n$/,
+    ],
     [['agent'], /^vedette: API_KEY: it is not set\..*\n$/],
     [['run'], /^vedette: run: FILE is missing; .*\n$/],
   ])('%j ends with code 2 and one line', async (args, line) => {

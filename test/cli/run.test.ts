@@ -1,9 +1,11 @@
 import { mkdtempSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { demoChecks } from '../../src/cli/demo-checks.ts';
 import { startDemoTarget, type DemoTarget } from '../../src/cli/demo-target.ts';
+import { listenOn } from '../support/targets/ports.ts';
 import { runVedette } from './program.ts';
 
 let demo: DemoTarget;
@@ -13,14 +15,13 @@ beforeAll(async () => {
 afterAll(() => demo.close());
 
 const asInput = (check: object): { input: string } => ({ input: JSON.stringify(check) });
-const page = (path: string, more: object = {}): object => ({
+const page = (path: string): object => ({
   checkType: 'URL',
   name: 'Page',
   request: {
     url: `http://127.0.0.1:${demo.ports.http}${path}`,
     assertions: [{ source: 'STATUS_CODE', comparison: 'EQUALS', target: '200' }],
   },
-  ...more,
 });
 
 describe('vedette run', () => {
@@ -42,8 +43,17 @@ describe('vedette run', () => {
   });
 
   test('a degraded target is exit code 0', async () => {
-    const { code, stdout } = await runVedette(['run', '-'], asInput(page('/', { degradedResponseTime: 0 })));
-    expect(stdout).toMatch(/^SLOW {2}/);
+    const slow = createServer((_, response) => void setTimeout(() => response.end(), 600));
+    const port = await listenOn(slow);
+    const check = {
+      checkType: 'URL',
+      name: 'Slow page',
+      request: { url: `http://127.0.0.1:${port}/` },
+      degradedResponseTime: 300,
+    };
+    const { code, stdout } = await runVedette(['run', '-'], asInput(check));
+    slow.close();
+    expect(stdout).toMatch(/^SLOW {2}URL {2}Slow page {2}6\d\d ms\n/);
     expect(code).toBe(0);
   });
 
