@@ -14,7 +14,11 @@ export default defineConfig({
       project('arch', ['test/arch/**/*.test.ts']),
       project('contract', ['test/contract/**/*.test.ts']),
       project('wire', ['test/wire/**/*.test.ts'], { testTimeout: 20_000, hookTimeout: 60_000 }),
-      project('rest', ['test/rest/**/*.test.ts'], { testTimeout: 20_000, hookTimeout: 60_000 }),
+      project('rest', ['test/rest/**/*.test.ts'], {
+        globalSetup: ['test/rest/template.ts'],
+        testTimeout: 20_000,
+        hookTimeout: 60_000,
+      }),
       project('agent', ['test/agent/**/*.test.ts'], { testTimeout: 20_000 }),
       project('cli', ['test/cli/**/*.test.ts'], { testTimeout: 60_000, hookTimeout: 60_000 }),
       project('conformance', ['test/conformance/**/*.test.ts'], { testTimeout: 60_000, hookTimeout: 60_000 }),

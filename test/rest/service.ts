@@ -1,7 +1,7 @@
-import { rmSync, mkdtempSync } from 'node:fs';
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect } from 'vitest';
+import { expect, inject } from 'vitest';
 import { readSettings, type Environment } from '../../src/kit/settings.ts';
 import { errorBody } from '../../src/service/http/errors.ts';
 import { routes } from '../../src/service/http/resources/index.ts';
@@ -60,6 +60,7 @@ let slugs = 0;
 /** The whole service on the embedded store in a temporary folder. */
 export async function startTestService(env: Environment = {}): Promise<TestService> {
   const dataDir = mkdtempSync(join(tmpdir(), 'vedette-rest-'));
+  cpSync(join(inject('storeTemplate'), 'store'), join(dataDir, 'store'), { recursive: true });
   const { values } = readSettings(serviceSettings, {
     SERVICE_DATA_DIR: dataDir,
     SERVICE_HOST: '127.0.0.1',
