@@ -78,7 +78,9 @@ export async function execute(
     delays = stopMeasuring();
     if (signal.aborted) return report(cancelled());
     if ('fault' in ended) return report(faulty(ended.fault, type));
-    if (!isDistorted(ended.outcome, delays)) return report(judged(ended.outcome, type));
+    // A repeat has less time than the check is entitled to, so it cannot prove that it took too long.
+    const doubtful = isDistorted(ended.outcome, delays) || (repeat > 0 && isTimeout(ended.outcome));
+    if (!doubtful) return report(judged(ended.outcome, type));
     const now = monoMs();
     const lastsMs = now - tryStartedMs;
     if (repeat === MAX_REPEATS || job.timeoutMs - (now - startedMs) < 2 * lastsMs) {
@@ -147,6 +149,8 @@ function timedOut(limitMs: number): Outcome {
 function isDistorted({ verdict, lateByMs }: Outcome, { totalMs }: Delays): boolean {
   return verdict !== 'passed' && typeof lateByMs === 'number' && totalMs > 0 && lateByMs <= totalMs;
 }
+
+const isTimeout = ({ failures }: Outcome): boolean => failures.some(({ code }) => code === 'TIMEOUT');
 
 function overloaded({ totalMs }: Delays, outcome: Outcome): AgentFault {
   const delay = Math.round(totalMs);

@@ -673,6 +673,19 @@ describe('a proxy', () => {
     });
   });
 
+  test('that does not get through to the target in time reports a failure of the target', async () => {
+    await using proxy = await rawServer(() => undefined);
+    const outcome = await run(
+      { url: 'https://target.test/' },
+      {},
+      { proxyUrl: proxy.url(), signal: timeLimit(100) },
+    );
+    expect(outcome.failures[0]).toMatchObject({
+      code: 'TIMEOUT',
+      message: `no connection to target.test through http://127.0.0.1:${proxy.port} within 100 ms`,
+    });
+  });
+
   test('that cannot reach the target reports a failure of the target', async () => {
     await using proxy = await wireServer('HTTP/1.1 502 Bad Gateway\r\n\r\n');
     const outcome = await run({ url: 'https://target.test/' }, {}, { proxyUrl: proxy.url() });

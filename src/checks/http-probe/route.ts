@@ -43,6 +43,8 @@ async function reach(url: URL, trip: Trip, known: Resolution | null = null): Pro
   const { proxy } = trip.options;
   if (proxy === null) return await connectTo(hostOf(url), portOf(url), trip, known);
   const socket = await connectToProxy(proxy, trip);
+  trip.proxyReached = true;
+  trip.endpoint = `${url.host} through ${proxy.name}`;
   if (url.protocol === 'http:') return socket;
   const tunnel = await openTunnel(socket, proxy, `${url.hostname}:${portOf(url)}`);
   trip.note(`tunnel to ${url.host} through ${proxy.name}`);

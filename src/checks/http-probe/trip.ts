@@ -34,6 +34,8 @@ export class Trip {
   /** `address:port` as people write it, of the last connection tried. */
   endpoint = '';
   address: string | null = null;
+  /** From here on what happens is between the proxy and the target. */
+  proxyReached = false;
   #socket: Socket | null = null;
   readonly #onAbort = (): void => void this.#socket?.destroy(new Error('aborted'));
 
@@ -80,6 +82,13 @@ export class Trip {
     if (clock.pausedMs > limitMs / 10) {
       const message = `the agent was too busy: ${Math.round(clock.pausedMs)} ms of ${limitMs} ms went by until it could open the connection`;
       return new AgentFault('AGENT_OVERLOADED', message);
+    }
+    const { proxy } = this.options;
+    if (proxy && !this.proxyReached) {
+      return new AgentFault(
+        'PROXY_UNREACHABLE',
+        `the proxy ${proxy.name} did not answer within ${limitMs} ms`,
+      );
     }
     return new TargetFailure('TIMEOUT', `${this.#progress()} within ${limitMs} ms`, true);
   }
