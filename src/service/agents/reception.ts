@@ -56,8 +56,8 @@ export class Reception {
     const identity = { sid, agentId, epoch, slots: slots.total, checkTypes: capabilities.checkTypes, holder };
     const session = new AgentSession(this.#house, identity, carrier);
     if (!this.enter(session, present)) return this.#turnAway(carrier, ...DISMISSALS.replaced);
-    // Other replicas may carry an older session of the same agent; the embedded store has none.
-    if (context.store.kind === 'postgres') context.store.wake(`agent:${agentId}`);
+    // Other replicas may carry an older session of the same agent.
+    context.store.wake(`agent:${agentId}`);
     const isNew = epoch === 1 && running.length === 0;
     const drop = isNew ? [] : await this.#reconcile(session, running);
     carrier.send(
