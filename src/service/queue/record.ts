@@ -24,11 +24,12 @@ interface Retry {
 
 /** What a batch does to the store, decided before anything is written. */
 interface Plan {
-  receipts: Map<RunResult, ResultReceipt>;
+  /** One per result, in order. */
+  receipts: ResultReceipt[];
   stored: StoredResult[];
   endings: Ending[];
   retries: Retry[];
-  late: { run: OpenRun; result: RunResult }[];
+  late: { run: OpenRun; result: RunResult; receipt: number }[];
 }
 
 /** A run with its check's rules for retries. */
@@ -58,9 +59,9 @@ export async function recordBatch(
   timing: Timing,
 ): Promise<Recorded> {
   const runs = await lockRuns(trx, results);
-  const plan: Plan = { receipts: new Map(), stored: [], endings: [], retries: [], late: [] };
+  const plan: Plan = { receipts: [], stored: [], endings: [], retries: [], late: [] };
   for (const result of results) {
-    plan.receipts.set(result, take(plan, runs.get(result.runId), place, result));
+    plan.receipts.push(take(plan, runs.get(result.runId), place, result));
   }
   await moveRetries(trx, plan.retries);
   await endRuns(trx, plan.endings);
@@ -72,7 +73,7 @@ export async function recordBatch(
     trx,
     touched.map(({ session_id }) => session_id),
   );
-  return { receipts: results.map((result) => plan.receipts.get(result)!), touched, retries: plan.retries };
+  return { receipts: plan.receipts, touched, retries: plan.retries };
 }
 
 /** In the order of lockOpen. */
@@ -97,7 +98,7 @@ function take(plan: Plan, run: RetriedRun | undefined, place: Place, result: Run
   }
   if (result.token > run.token) return { resultId, status: 'rejected', reason: 'this token was never given' };
   if (run.state >= RunState.done || result.attempt !== run.attempt) {
-    plan.late.push({ run, result });
+    plan.late.push({ run, result, receipt: plan.receipts.length });
     return { resultId, status: 'late', reason: 'another outcome was counted before' };
   }
   if (run.location !== place.slug) {
@@ -187,14 +188,15 @@ async function keepLate(trx: Trx, plan: Plan): Promise<void> {
     ...rows.map(({ id, run_id }) => `${id} ${run_id}`),
     ...plan.stored.map(({ run, result }) => `${result.resultId} ${run.id}`),
   ]);
-  for (const { run, result } of plan.late) {
-    if (!stored.has(`${result.resultId} ${run.id}`)) {
-      await sql`
-        insert into result_late (id, run_id, session_id, body)
-        values (${result.resultId}, ${run.id}, ${run.session_id}, ${toJson(result)}::jsonb)
-        on conflict do nothing`.execute(trx);
+  for (const { run, result, receipt } of plan.late) {
+    const { resultId } = result;
+    if (stored.has(`${resultId} ${run.id}`)) {
+      plan.receipts[receipt] = { resultId, status: 'duplicate' };
       continue;
     }
-    plan.receipts.set(result, { resultId: result.resultId, status: 'duplicate' });
+    await sql`
+      insert into result_late (id, run_id, session_id, body)
+      values (${resultId}, ${run.id}, ${run.session_id}, ${toJson(result)}::jsonb)
+      on conflict do nothing`.execute(trx);
   }
 }
