@@ -26,7 +26,6 @@ import { LocalBus, PostgresBus, type WakeBus } from './wake.ts';
 export { ensurePartitions } from './partitions.ts';
 export { toJson } from './json.ts';
 export * from './repositories/index.ts';
-export * from './repositories/agents.ts';
 
 export interface StoreOptions {
   /** `postgres://…`; without it the embedded engine. */
