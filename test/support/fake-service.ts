@@ -64,6 +64,8 @@ export interface FakeService extends AsyncDisposable {
   /** Runs that the next welcome says are not the agent's. */
   drop: (RunRef & { why: string })[];
   offer(...jobs: Job[]): void;
+  /** Cuts every WebSocket without a word, as a proxy might. */
+  cutSockets(): void;
   /** The live session; waits for one. */
   session(where?: (session: FakeSession) => boolean): Promise<FakeSession>;
   /** The first message of this kind that matches; waits for it. */
@@ -137,6 +139,10 @@ class Fake implements FakeService {
   async [Symbol.asyncDispose](): Promise<void> {
     for (const socket of this.#sockets) socket.destroy();
     await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  cutSockets(): void {
+    for (const ws of this.#upgrader.clients) ws.terminate();
   }
 
   offer(...jobs: Job[]): void {
