@@ -67,7 +67,7 @@ export async function makeLocation(rest: Rest, slugName: string): Promise<Privat
 /** A check that runs only when it is triggered: it is not activated, and nothing is tried twice. */
 export async function makeCheck(
   rest: Rest,
-  type: 'url' | 'tcp' | 'icmp',
+  type: 'url' | 'tcp' | 'icmp' | 'dns',
   location: string,
   fields: object,
 ): Promise<string> {

@@ -1,5 +1,10 @@
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
 import net from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { programPath, stopChild } from '../programs.ts';
 import { listenOn } from './ports.ts';
 
 /** A TCP relay in front of a server, to see what passes and to know when. */
@@ -36,4 +41,47 @@ export async function startRelay(port: number): Promise<Relay> {
     await closed;
   }
   return Object.assign(relay, { url: `http://127.0.0.1:${await listenOn(server)}` });
+}
+
+const ENTRANCE_PROGRAM = `
+import net from 'node:net';
+const [, path] = process.argv;
+const server = net.createServer((client) => {
+  const upstream = net.connect(path);
+  client.on('error', () => upstream.destroy()).on('close', () => upstream.destroy());
+  upstream.on('error', () => client.destroy()).on('close', () => client.destroy());
+  client.pipe(upstream).pipe(client);
+});
+server.listen(0, '127.0.0.1', () => process.send(server.address().port));
+process.on('disconnect', () => process.exit());
+`;
+
+/**
+ * Lets processes of a network namespace without any route reach one server outside: a socket file is
+ * the only thing that two namespaces share. @returns the address of the server inside
+ */
+export async function startEntrance(
+  within: readonly string[],
+  port: number,
+): Promise<{ url: string; stop(): Promise<void> }> {
+  const folder = mkdtempSync(join(tmpdir(), 'vedette-entrance-'));
+  const path = join(folder, 'socket');
+  const outside = net.createServer((inner) => {
+    const upstream = net.connect(port, '127.0.0.1');
+    inner.on('error', () => upstream.destroy()).on('close', () => upstream.destroy());
+    upstream.on('error', () => inner.destroy()).on('close', () => inner.destroy());
+    inner.pipe(upstream).pipe(inner);
+  });
+  outside.listen(path);
+  await once(outside, 'listening');
+  const node = [process.execPath, '--input-type=module', '--eval', ENTRANCE_PROGRAM, path];
+  const [program, ...args] = [...within, ...node];
+  const child = spawn(programPath(program!), args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  const [inside] = (await once(child, 'message')) as [number];
+  const stop = async (): Promise<void> => {
+    await stopChild(child);
+    outside.close();
+    rmSync(folder, { recursive: true });
+  };
+  return { url: `http://127.0.0.1:${inside}`, stop };
 }
