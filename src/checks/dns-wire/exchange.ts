@@ -123,7 +123,6 @@ export function askUdp(ask: Ask, server: ServerAddress, patience: Patience): Pro
       type: server.address.includes(':') ? 'udp6' : 'udp4',
       lookup: (address, _options, done) => done(null, address, isIP(address)),
     });
-    const resends: NodeJS.Timeout[] = [];
     const send = (): void => socket.send(query, (error) => error && reject(error));
     socket.on('error', reject);
     socket.on('message', (bytes) => {
@@ -136,13 +135,16 @@ export function askUdp(ask: Ask, server: ServerAddress, patience: Patience): Pro
         reject(error);
       }
     });
-    socket.on('connect', () => {
+    let resend: NodeJS.Timeout | undefined;
+    const sendFrom = (times: readonly number[], nowMs: number): void => {
       send();
-      for (const afterMs of patience.resendAfterMs ?? []) resends.push(setTimeout(send, afterMs));
-    });
+      const [nextMs, ...later] = times;
+      if (nextMs !== undefined) resend = setTimeout(() => sendFrom(later, nextMs), nextMs - nowMs);
+    };
+    socket.on('connect', () => sendFrom(patience.resendAfterMs ?? [], 0));
     socket.connect(server.port, server.address);
     return () => {
-      for (const timer of resends) clearTimeout(timer);
+      clearTimeout(resend);
       socket.close();
     };
   });

@@ -280,6 +280,19 @@ describe('odd answers', () => {
     expect(at.asked.map(({ name }) => name)).toEqual(['xn--bcher-kva.example', '.', '_sip.example']);
   });
 
+  test('a lost datagram is sent again after a second', async () => {
+    let lost = true;
+    const at = await server(() => {
+      if (!lost) return { answers: [a('a.example', '192.0.2.1')] };
+      lost = false;
+      return null;
+    });
+    const outcome = await run(at);
+    expect(outcome).toMatchObject({ verdict: 'passed' });
+    expect(outcome.responseTimeMs).toBeGreaterThanOrEqual(999);
+    expect(at.asked).toHaveLength(2);
+  });
+
   test('a cancelled run ends at once', async () => {
     const at = await server(() => null);
     const cancel = new AbortController();

@@ -39,7 +39,7 @@ export async function askServer(
   const startedMs = monoMs();
   const patience = () => ({
     timeoutMs: Math.max(1, timeoutMs - (monoMs() - startedMs)),
-    resendAfterMs: RESEND_AFTER_MS.filter((afterMs) => afterMs < timeoutMs),
+    resendAfterMs: RESEND_AFTER_MS,
     signal,
   });
   const { name, type, protocol } = question;

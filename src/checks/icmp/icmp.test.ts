@@ -1,6 +1,5 @@
-import { execFile, spawnSync } from 'node:child_process';
-import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
+import { inNamespace, noNamespaces } from '../../../test/support/network-namespace.ts';
 import type { RunContext } from '../check-type.ts';
 import { Limiter } from '../limiter.ts';
 import { createResolver } from '../resolver/index.ts';
@@ -31,7 +30,6 @@ async function isOpen(way: 'datagram' | 'raw' | 'program'): Promise<boolean> {
 const mayUseRaw = await isOpen('raw');
 const hasProgram = await isOpen('program');
 const mayPing = mayUseRaw || hasProgram || (await isOpen('datagram'));
-const mayUnshare = spawnSync('unshare', ['-n', 'ip', 'link', 'set', 'lo', 'up']).status === 0;
 const skipped = (is: boolean, need: string): string => (is ? '' : ` (skipped: needs ${need})`);
 const replied = { sequence: 1, success: true, code: 0, rtt: expect.any(Number), ttl: 64 };
 
@@ -49,20 +47,16 @@ describe('ways to ping', () => {
     },
   );
 
-  test.skipIf(!mayUnshare)(
-    `a datagram socket where the group is in range, and the process ends after it${skipped(mayUnshare, 'root and iproute2')}`,
+  test.skipIf(noNamespaces !== '')(
+    `a datagram socket where the group is in range, and the process ends after it${skipped(noNamespaces === '', noNamespaces)}`,
     async () => {
       const backend = JSON.stringify(new URL('./backend.ts', import.meta.url).href);
       const order = "{ family: 4, count: 1, signal: new AbortController().signal, address: '127.0.0.1' }";
       const program = `const { ping } = await import(${backend});
         const results = await Promise.all([1, 2, 3].map(() => ping(${order}, ['datagram'])));
         console.log(JSON.stringify(results));`;
-      const shell = `ip link set lo up && echo 0 2147483647 > /proc/sys/net/ipv4/ping_group_range && exec "$0" "$@"`;
-      const node = [process.execPath, '--input-type=module', '-e', program];
-      const { stdout } = await promisify(execFile)('unshare', ['-n', 'sh', '-c', shell, ...node], {
-        timeout: 10_000,
-      });
-      const results: unknown = JSON.parse(stdout);
+      const allow = 'echo 0 2147483647 > /proc/sys/net/ipv4/ping_group_range';
+      const results = await inNamespace(allow, program);
       expect(results).toEqual(Array.from({ length: 3 }, () => [{ ...replied, type: 0 }]));
     },
   );

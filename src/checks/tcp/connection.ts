@@ -38,8 +38,9 @@ const LEAST_SHARE_MS = 2000;
 export async function connectInTurn(
   targets: readonly Target[],
   signal: AbortSignal,
+  limitMs = CONNECT_LIMIT_MS,
 ): Promise<{ socket: Socket; target: Target } | { attempts: Attempt[] }> {
-  const deadlineMs = monoMs() + CONNECT_LIMIT_MS;
+  const deadlineMs = monoMs() + limitMs;
   const attempts: Attempt[] = [];
   for (const [index, target] of targets.entries()) {
     const leftMs = deadlineMs - monoMs();
