@@ -166,8 +166,11 @@ function verdict(
     const message = `no answer from ${names.join(' and ')} within ${budgetMs} ms`;
     return new AgentFault('RESOLVER_UNREACHABLE', message);
   }
-  const told = names.map(
-    (server) => `${server}: ${failures.get(server)?.message ?? `no answer within ${budgetMs} ms`}`,
-  );
+  const told = names.map((server) => {
+    const failure = failures.get(server);
+    if (failure === undefined) return `no answer from ${server} within ${budgetMs} ms`;
+    // What went wrong on the way names the server already.
+    return failure instanceof Unhelpful ? `${server}: ${failure.message}` : failure.message;
+  });
   return new AgentFault('RESOLVER_UNREACHABLE', `no resolver could be used (${told.join('; ')})`);
 }
