@@ -16,8 +16,11 @@ export interface Route {
 
 /** Before an address gives way to the next one of the same name, ms. The last has all the time left. */
 const NEXT_ADDRESS_MS = 5000;
-/** A handshake that is slow is waiting, not computing; then it makes room for others, ms. */
-const HANDSHAKE_PLACE_MS = 250;
+/**
+ * A handshake that is slow waits for the network instead of computing; then it makes room, ms. Four
+ * places of 20 ms let 200 checks a second of far targets through.
+ */
+const HANDSHAKE_PLACE_MS = 20;
 
 /** Opens the way to `url`, through the proxy if there is one. */
 export async function openRoute(url: URL, trip: Trip, alpn: string[]): Promise<Route> {
