@@ -96,7 +96,7 @@ function makeCertificate(folder: string): Certificate {
 
 /** One worker, no session cache and no tickets: every handshake is a full one. */
 const nginxConfig = (folder: string, plain: number, tls: number): string => `
-daemon off; worker_processes 1; pid ${folder}/nginx.pid; error_log stderr error;
+daemon off; worker_processes 1;${process.getuid?.() === 0 ? ' user root;' : ''} pid ${folder}/nginx.pid; error_log stderr error;
 events { worker_connections 4096; }
 http {
   access_log off; default_type text/plain;
