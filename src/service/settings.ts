@@ -87,7 +87,7 @@ export function timingOf(leaseSeconds: number, queueExpirySeconds: number): Timi
   const leaseMs = leaseSeconds * 1000;
   return {
     leaseMs,
-    renewEveryMs: Math.round(leaseMs / 15),
+    renewEveryMs: Math.floor(leaseMs / 15),
     acceptMs: Math.min(10_000, Math.max(1000, Math.round(leaseMs / 30))),
     suspectMs: Math.round(leaseMs / 5),
     queueExpiryMs: queueExpirySeconds * 1000,

@@ -47,22 +47,23 @@ export async function startAgent(url: string, key: string, checkTypes = TYPES): 
   };
 }
 
+const CALM: RunResult['flags'] = {
+  hasFailures: false,
+  hasErrors: false,
+  isDegraded: false,
+  isCancelled: false,
+  overMaxResponseTime: false,
+};
+
 /** Members of a result that failed for one reason. */
 export function failedBy(code: string, message: string, network = true): Partial<RunResult> {
   return {
-    flags: {
-      ...{ hasFailures: true, hasErrors: false, isDegraded: false, isCancelled: false },
-      overMaxResponseTime: false,
-    },
+    flags: { ...CALM, hasFailures: true },
     statusCode: null,
     responseTimeMs: null,
     errors: [{ code, message, network }],
   };
 }
 
-export const degraded: Partial<RunResult> = {
-  flags: {
-    ...{ hasFailures: false, hasErrors: false, isDegraded: true, isCancelled: false },
-    overMaxResponseTime: false,
-  },
-};
+export const degraded: Partial<RunResult> = { flags: { ...CALM, isDegraded: true } };
+export const cancelled: Partial<RunResult> = { flags: { ...CALM, isCancelled: true } };

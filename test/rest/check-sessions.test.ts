@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { failedBy, degraded, startAgent, type ScriptedAgent } from './agent.ts';
+import { cancelled, degraded, failedBy, startAgent, type ScriptedAgent } from './agent.ts';
 import { ACCOUNT, checkBody, startTestService, type Entry, type TestService } from './service.ts';
 
 let service: TestService;
@@ -116,7 +116,7 @@ describe('a triggered session', () => {
     await agent.finish(await agent.take(), degraded);
     const { body } = await completion(id!);
     expect(body.status).toBe('DEGRADED');
-    expect(body.results.map((each) => each['resultType']).toSorted()).toEqual([
+    expect(body.results.map((each) => String(each['resultType'])).toSorted()).toEqual([
       'ATTEMPT',
       'ATTEMPT',
       'FINAL',
@@ -178,9 +178,9 @@ describe('triggers', () => {
     const both = await makeCheck({ ...active, tags: [mark, 'a', 'b'] });
     const onlyB = await makeCheck({ ...active, tags: [mark, 'b', 'c'] });
     await makeCheck({ tags: [mark, 'a', 'b'] });
-    const started = async (matchTags: string[][]): Promise<unknown[]> => {
+    const started = async (matchTags: string[][]): Promise<string[]> => {
       const { body } = await service.post<Started>('/v2/check-sessions/trigger', { target: { matchTags } });
-      return body.sessions.map((each) => each['checkId']).toSorted();
+      return body.sessions.map((each) => String(each['checkId'])).toSorted();
     };
     expect(await started([[mark, 'a', 'b']])).toEqual([both]);
     expect(
@@ -204,7 +204,7 @@ describe('triggers', () => {
   test('take a list of ids', async () => {
     const ids = [await makeCheck(), await makeCheck()];
     const { body } = await service.post<Started>('/v2/check-sessions/trigger', { target: { checkId: ids } });
-    expect(body.sessions.map((each) => each['checkId']).toSorted()).toEqual(ids.toSorted());
+    expect(body.sessions.map((each) => String(each['checkId'])).toSorted()).toEqual(ids.toSorted());
     await agent.pass(2);
   });
 
@@ -256,11 +256,7 @@ describe('cancelling', () => {
     const [id] = await trigger({ checkId: await makeCheck() });
     const job = await agent.take();
     await service.post(`/v1/check-sessions/${id}/cancel`);
-    const flags = {
-      ...{ hasFailures: false, hasErrors: false, isDegraded: false, isCancelled: true },
-      overMaxResponseTime: false,
-    };
-    await agent.finish(job, { flags });
+    await agent.finish(job, cancelled);
     const { body } = await completion(id!);
     expect(body).toMatchObject({ status: 'CANCELLED', results: [{ isCancelled: true }] });
   });

@@ -111,7 +111,8 @@ describe('a private location', () => {
     const answers = await Promise.all(
       Array.from({ length: 5 }, async () => service.post(PATH, { name: 'race', slugName: 'race' })),
     );
-    expect(answers.map((each) => each.status).toSorted()).toEqual([201, 409, 409, 409, 409]);
+    expect(answers.filter((each) => each.status === 201)).toHaveLength(1);
+    expect(answers.filter((each) => each.status === 409)).toHaveLength(4);
   });
 });
 
@@ -135,7 +136,8 @@ describe('its keys', () => {
     const answers = await Promise.all(
       Array.from({ length: 4 }, async () => service.post(`${PATH}/${id}/keys`)),
     );
-    expect(answers.map((each) => each.status).toSorted()).toEqual([201, 409, 409, 409]);
+    expect(answers.filter((each) => each.status === 201)).toHaveLength(1);
+    expect(answers.filter((each) => each.status === 409)).toHaveLength(3);
   });
 
   test('cut off their agents within a second when they are revoked', async () => {

@@ -57,10 +57,18 @@ interface NewLocation {
 
 let slugs = 0;
 
-/** The whole service on the embedded store in a temporary folder. */
-export async function startTestService(env: Environment = {}): Promise<TestService> {
+/** A temporary data folder with a migrated store that was never started. */
+export function freshDataDir(): string {
   const dataDir = mkdtempSync(join(tmpdir(), 'vedette-rest-'));
   cpSync(join(inject('storeTemplate'), 'store'), join(dataDir, 'store'), { recursive: true });
+  return dataDir;
+}
+
+/** The whole service on the embedded store in a folder of its own. */
+export async function startTestService(
+  env: Environment = {},
+  dataDir = freshDataDir(),
+): Promise<TestService> {
   const { values } = readSettings(serviceSettings, {
     SERVICE_DATA_DIR: dataDir,
     SERVICE_HOST: '127.0.0.1',

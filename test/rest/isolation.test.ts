@@ -1,0 +1,89 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { hashSecret, newId } from '../../src/kit/ids.ts';
+import { openStore } from '../../src/service/store/index.ts';
+import { silentLog } from '../support/databases.ts';
+import { startAgent, type ScriptedAgent } from './agent.ts';
+import {
+  ACCOUNT,
+  API_KEY,
+  checkBody,
+  freshDataDir,
+  startTestService,
+  type Entry,
+  type TestService,
+} from './service.ts';
+
+const STRANGER_KEY = 'vk_of_somebody_else_000';
+let service: TestService;
+let agent: ScriptedAgent;
+
+/** Two accounts, of which a bootstrap would make only the first. */
+async function withTwoAccounts(): Promise<string> {
+  const dataDir = freshDataDir();
+  const store = await openStore({ dataDir, log: silentLog });
+  for (const [account_id, key] of [
+    [ACCOUNT, API_KEY],
+    [newId(), STRANGER_KEY],
+  ] as const) {
+    await store.db.insertInto('account').values({ id: account_id, name: key }).execute();
+    const row = { id: newId(), account_id, name: 'key', hash: hashSecret(key), masked: '' };
+    await store.db.insertInto('api_key').values(row).execute();
+  }
+  await store.close();
+  return dataDir;
+}
+
+beforeAll(async () => {
+  service = await startTestService({}, await withTwoAccounts());
+});
+afterAll(async () => {
+  agent.leave();
+  await service.stop();
+});
+
+test('what one account has does not exist for another', async () => {
+  const headers = { authorization: `Bearer ${STRANGER_KEY}` };
+  const asStranger = async (method: string, path: string, body?: object) =>
+    service.call<Entry[] & Entry>(method, path, { headers, ...(body && { body }) });
+  const place = await service.location();
+  agent = await startAgent(service.url, place.key);
+  const here = { locations: [], privateLocations: [place.slug], activated: false, tags: ['mine'] };
+  const check = await service.post('/v1/checks/url', checkBody('url', here));
+  const target = { checkId: check.body.id };
+  const started = await service.post<{ sessions: Entry[] }>('/v2/check-sessions/trigger', { target });
+  await agent.pass(1);
+  const session = String(started.body.sessions[0]!['checkSessionId']);
+  const results = await service.get<{ entries: Entry[] }>(`/v2/check-results/${check.body.id}`);
+  const result = results.body.entries[0]!.id;
+
+  for (const [method, path, body] of [
+    ['GET', `/v1/checks/${check.body.id}`],
+    ['PUT', `/v1/checks/${check.body.id}`, { name: 'stolen' }],
+    ['PUT', `/v1/checks/url/${check.body.id}`, { name: 'stolen' }],
+    ['DELETE', `/v1/checks/${check.body.id}`],
+    ['GET', `/v1/check-statuses/${check.body.id}`],
+    ['GET', `/v2/check-results/${check.body.id}`],
+    ['GET', `/v1/check-results/${check.body.id}/${result}`],
+    ['GET', `/v2/check-sessions/${session}`],
+    ['GET', `/v2/check-sessions/${session}/completion`],
+    ['POST', `/v1/check-sessions/${session}/cancel`],
+    ['POST', '/v2/check-sessions/trigger', { target }],
+    ['POST', '/v2/check-sessions/trigger', { target: { matchTags: [['mine']] } }],
+    ['GET', `/v1/private-locations/${place.id}`],
+    ['PUT', `/v1/private-locations/${place.id}`, { name: 'stolen' }],
+    ['DELETE', `/v1/private-locations/${place.id}`],
+    ['POST', `/v1/private-locations/${place.id}/keys`],
+    ['DELETE', `/v1/private-locations/${place.id}/keys/${place.keyId}`],
+    ['GET', `/v1/accounts/${ACCOUNT}`],
+  ] as const) {
+    expect((await asStranger(method, path, body)).status, `${method} ${path}`).toBe(404);
+  }
+  for (const path of ['/v1/checks', '/v1/check-statuses', '/v1/private-locations']) {
+    expect((await asStranger('GET', path)).body).toEqual([]);
+  }
+  const foreign = await asStranger('POST', '/v1/checks/url', checkBody('url', here));
+  expect(foreign.body.message).toBe(`privateLocations: "${place.slug}" is not a private location`);
+  const same = await asStranger('POST', '/v1/private-locations', { name: 'x', slugName: place.slug });
+  expect(same.status).toBe(201);
+  expect((await service.get(`/v1/checks/${check.body.id}`)).body['name']).toBe('a url check');
+});
