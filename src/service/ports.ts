@@ -39,6 +39,8 @@ export interface NewSession {
   /** 0 on demand, 1 scheduled, 2 catch-up. */
   lane: 0 | 1 | 2;
   scheduledAt: Date;
+  /** Tells sessions apart that were asked for in one instant; absent where the instant is unique. */
+  request?: string;
   /** Where to run: one run each. */
   locations: string[];
   definition: Record<string, unknown>;
@@ -56,7 +58,7 @@ export interface LeasedAgent {
 /** The queue: the only room that writes run, check_session, check_result and result_late. */
 export interface Queue {
   /**
-   * One session with its runs. Idempotent: the same check, location, instant and source make the same ids.
+   * One session with its runs. Idempotent: the same check, location, instant, source and request make the same ids.
    * With `trx` agents are not woken (nothing is committed yet); they find the runs at their next poll.
    */
   start(sessions: readonly NewSession[], trx?: Trx): Promise<{ sessionId: string; sequenceIds: string[] }[]>;

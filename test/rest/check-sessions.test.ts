@@ -201,6 +201,13 @@ describe('triggers', () => {
     await service.delete(`/v1/checks/${id}`);
   });
 
+  test('at one instant start one session each', async () => {
+    const checkId = await makeCheck();
+    const ids = await Promise.all(Array.from({ length: 8 }, async () => trigger({ checkId })));
+    expect(new Set(ids.flat()).size).toBe(8);
+    await agent.pass(8);
+  });
+
   test('take a list of ids', async () => {
     const ids = [await makeCheck(), await makeCheck()];
     const { body } = await service.post<Started>('/v2/check-sessions/trigger', { target: { checkId: ids } });

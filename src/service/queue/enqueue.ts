@@ -9,10 +9,10 @@ export interface Started {
   sequenceIds: string[];
 }
 
-/** Ids are functions of check, source, instant and location: who starts the same twice starts it once. */
+/** Ids are functions of check, source, instant, request and location: who starts the same twice starts it once. */
 function identify(session: NewSession): Started {
-  const { checkId, runSource, scheduledAt, locations } = session;
-  const sessionId = derivedId('session', checkId, runSource, scheduledAt.toISOString());
+  const { checkId, runSource, scheduledAt, request = '', locations } = session;
+  const sessionId = derivedId('session', checkId, runSource, scheduledAt.toISOString(), request);
   return { sessionId, sequenceIds: locations.map((location) => derivedId('sequence', sessionId, location)) };
 }
 

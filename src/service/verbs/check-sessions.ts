@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { findCheckType } from '../../checks/index.ts';
 import { sleep } from '../../kit/clock.ts';
-import { isUuid } from '../../kit/ids.ts';
+import { isUuid, newId } from '../../kit/ids.ts';
 import type { NewSession } from '../ports.ts';
 import { checks, sessions } from '../store/index.ts';
 import type { CheckRow, SessionResult, SessionRow, SessionRun } from '../store/index.ts';
@@ -76,6 +76,7 @@ function newSession(accountId: string, row: CheckRow, scheduledAt: Date): NewSes
     runSource: 'TRIGGER_API',
     lane: 0,
     scheduledAt,
+    request: newId(),
     locations: row.run_locations,
     definition: row.definition,
     timeoutMs: findCheckType(row.type)!.timeoutMs(row.definition),
