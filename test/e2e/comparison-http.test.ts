@@ -4,7 +4,7 @@ import { startProbe } from '../support/probe.ts';
 import { describeUnless, lacks } from '../support/programs.ts';
 import { startOddHttp, type OddHttp } from '../support/targets/odd-http.ts';
 import { startBlackHole, type TcpTarget } from '../support/targets/odd-tcp.ts';
-import { freePort } from '../support/targets/ports.ts';
+import { freePort, LOOPBACK_6 } from '../support/targets/ports.ts';
 
 interface Setting extends HttpSetting {
   odd: OddHttp;
@@ -21,7 +21,7 @@ describeUnless(lacks('curl'), 'URL and API checks agree with curl over HTTP', ()
     setting = {
       probe: await startProbe({}),
       odd: await startOddHttp(),
-      odd6: await startOddHttp('::1'),
+      odd6: await startOddHttp(LOOPBACK_6),
       hole: await startBlackHole(),
       closedPort: await freePort(),
     };
@@ -126,7 +126,12 @@ describeUnless(lacks('curl'), 'URL and API checks agree with curl over HTTP', ()
     'binary body': page('/binary', { body: 'nothing' }),
     'closed port': ({ closedPort }) => ({ url: `http://127.0.0.1:${closedPort}/` }),
     'black hole': ({ hole }) => ({ url: `http://127.0.0.1:${hole.port}/`, ...timesOutIn('tcp') }),
-    'IPv6 literal': ({ odd6 }) => ({ url: odd6.url('/ok'), request: { ipFamily: 'IPv6' }, curl: ['-6'] }),
+    'IPv6 literal': ({ odd6 }) => ({
+      url: odd6.url('/ok'),
+      request: { ipFamily: 'IPv6' },
+      curl: ['-6'],
+      overIpv6: true,
+    }),
     'IPv4 in hexadecimal': ({ odd }) => ({ url: `http://0x7f000001:${odd.port}/ok` }),
     'name that does not exist': () => ({ url: 'http://nowhere.invalid/' }),
     'path with odd characters': page('/echo/a%20b/%zz/..%2F/./x/../y?q=a%20b&c=%2F&&=#fragment', firstLine),

@@ -15,7 +15,7 @@ import {
   startTcp,
   type TcpTarget,
 } from '../support/targets/odd-tcp.ts';
-import { freePort } from '../support/targets/ports.ts';
+import { freePort, lacksIpv6, LOOPBACK_6 } from '../support/targets/ports.ts';
 import type { TryReport } from '../../src/checks/execute.ts';
 
 interface Row {
@@ -36,7 +36,7 @@ const behaviours = {
   closing: () => startTcp(closing),
   resetting: () => startTcp(resetting),
   slow: () => startTcp(answering(PAUSE_MS, 'at last')),
-  ipv6: () => startTcp(echo, '::1'),
+  ipv6: () => startTcp(echo, LOOPBACK_6),
   hole: () => startBlackHole(),
 };
 type Targets = Record<keyof typeof behaviours, TcpTarget>;
@@ -102,8 +102,9 @@ describeUnless(lacks('curl'), 'TCP checks agree with curl telnet://', () => {
     'name that does not exist': () => ({ host: 'nowhere.invalid', port: 80 }),
   };
 
-  test.each(Object.entries(rows))('%s', async (target, rowOf) => {
+  test.for(Object.entries(rows))('%s', async ([target, rowOf], { skip }) => {
     const row = rowOf();
+    if (row.ipFamily === 'IPv6' && lacksIpv6 !== undefined) skip(lacksIpv6);
     const host = row.host.includes(':') ? `[${row.host}]` : row.host;
     const family = row.ipFamily === 'IPv6' ? '-6' : '-4';
     const [ours, theirs] = await Promise.all([

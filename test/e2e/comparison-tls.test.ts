@@ -64,7 +64,7 @@ describeUnless(lacking, 'against real servers', () => {
     (path: string, more: object = {}) =>
     ({ nginx }: Setting) => ({ url: `http://127.0.0.1:${nginx.plain}${path}`, ...more });
   const unverified = { request: { skipSSL: true }, curl: ['-4', '--insecure'] };
-  const v6 = { request: { ipFamily: 'IPv6' }, curl: ['-6'] };
+  const v6 = { request: { ipFamily: 'IPv6' }, curl: ['-6'], overIpv6: true };
   const withUser = ({ username, password }: typeof PROXY_USER): string =>
     `${encodeURIComponent(username)}:${encodeURIComponent(password)}@`;
 
@@ -129,12 +129,15 @@ describeUnless(lacking, 'against real servers', () => {
         url: `http://dual.vedette.test:${nginx.ipv6Only}/`,
         ...v6,
       }),
-      'two families, none on IPv4': ({ nginx }) => ({ url: `http://dual.vedette.test:${nginx.ipv6Only}/` }),
+      'two families, none on IPv4': ({ nginx }) => ({
+        url: `http://dual.vedette.test:${nginx.ipv6Only}/`,
+        overIpv6: true,
+      }),
       'two families, none on IPv6': ({ nginx }) => ({
         url: `http://dual.vedette.test:${nginx.plain}/`,
         ...v6,
       }),
-      'IPv6 name, IPv4 wanted': ({ nginx }) => ({ url: `http://v6.vedette.test:${nginx.ipv6Only}/` }),
+      'IPv6 name, IPv4 wanted': ({ nginx }) => ({ url: `http://v6.vedette.test:${nginx.plain}/` }),
       'IPv4 name, IPv6 wanted': ({ nginx }) => ({ url: `http://v4.vedette.test:${nginx.plain}/`, ...v6 }),
       NXDOMAIN: ({ nginx }) => ({ url: `http://nowhere.vedette.test:${nginx.plain}/` }),
       'proxy, http': ({ nginx, proxy }) => ({

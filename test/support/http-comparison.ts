@@ -10,6 +10,7 @@ import {
   verdictOf,
   type Expectation,
 } from './references/http-agreement.ts';
+import { lacksIpv6 } from './targets/ports.ts';
 
 /** One target asked by a check and by curl. */
 export interface HttpRow extends Expectation {
@@ -20,6 +21,8 @@ export interface HttpRow extends Expectation {
   request?: object;
   /** What makes curl do the same. */
   curl?: readonly string[];
+  /** Skipped on a machine without IPv6. */
+  overIpv6?: boolean;
   /** We answer otherwise than curl for a reason: what we must answer, and why. */
   deliberate?: { why: string; ending: string; verdict: 'passed' | 'failed' };
 }
@@ -52,9 +55,10 @@ export function compareHttp<S extends HttpSetting>(
 ): void {
   const table = new ComparisonTable(title);
   afterAll(() => table.print());
-  test.each(Object.entries(rows))('%s', async (target, rowOf) => {
+  test.for(Object.entries(rows))('%s', async ([target, rowOf], { skip }) => {
     const at = setting();
     const row = rowOf(at);
+    if (row.overIpv6 && lacksIpv6 !== undefined) skip(lacksIpv6);
     const ours = await runOurs(at.probe, row);
     const theirs = await curl(row.url, curlArguments(row, at), {
       maxSeconds: limitMs(row) / 1000,

@@ -1,4 +1,5 @@
 import { lacks, mustRun, runProgram } from '../programs.ts';
+import { lacksIpv6 } from './ports.ts';
 
 /** A network namespace of its own. Programs are started in it through `within`. */
 export interface NetworkNamespace extends AsyncDisposable {
@@ -40,6 +41,11 @@ export const startCutOff = (): Promise<NetworkNamespace> => makeNamespace(['ip l
 export const VOID_ADDRESS = '10.99.0.2';
 export const VOID_ADDRESS_6 = 'fd99::2';
 
+const VOID_6 = [
+  'ip address add fd99::1/64 dev near nodad',
+  `ip neighbour add ${VOID_ADDRESS_6} lladdr 02:00:00:00:00:02 dev near`,
+];
+
 /**
  * A network whose neighbours never answer: packets leave through a cable that ends nowhere. Static
  * neighbour entries spare the address resolution, whose failure the kernel would report.
@@ -49,9 +55,8 @@ export const startVoid = (): Promise<NetworkNamespace> =>
     'ip link set lo up',
     'ip link add near type veth peer name far',
     'ip address add 10.99.0.1/24 dev near',
-    'ip address add fd99::1/64 dev near nodad',
     'ip link set near up',
     'ip link set far up',
     `ip neighbour add ${VOID_ADDRESS} lladdr 02:00:00:00:00:02 dev near`,
-    `ip neighbour add ${VOID_ADDRESS_6} lladdr 02:00:00:00:00:02 dev near`,
+    ...(lacksIpv6 === undefined ? VOID_6 : []),
   ]);

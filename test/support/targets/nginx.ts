@@ -2,7 +2,7 @@ import { closeSync, openSync, ftruncateSync, mkdirSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { mustRun, startProgram, type RunningProgram } from '../programs.ts';
 import type { Certificate, Certificates } from './certificates.ts';
-import { accepts, freePort } from './ports.ts';
+import { accepts, freePort, LOOPBACK_6 } from './ports.ts';
 
 /** One port per way to serve; every port serves the same pages. */
 export interface Nginx extends RunningProgram {
@@ -47,7 +47,7 @@ export async function startNginx(folder: string, certificates: Certificates): Pr
   );
   const ports: Omit<Nginx, keyof RunningProgram> = {
     plain: await serve(),
-    ipv6Only: await serve('', '::1'),
+    ipv6Only: await serve('', LOOPBACK_6),
     tls: tlsPorts as Nginx['tls'],
     sni,
     tls12Only: await tls(good, 'ssl_protocols TLSv1.2;'),

@@ -1,5 +1,16 @@
 import { once } from 'node:events';
 import net, { type AddressInfo } from 'node:net';
+import { networkInterfaces } from 'node:os';
+
+const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
+
+/** Why nothing can be tried over IPv6 here, as in most containers; undefined when it can. */
+export const lacksIpv6 = addresses.some(({ address }) => address === '::1')
+  ? undefined
+  : 'this machine has no IPv6 loopback';
+
+/** For targets on IPv6. Where there is none they listen on IPv4, so that all others still start. */
+export const LOOPBACK_6 = lacksIpv6 === undefined ? '::1' : '127.0.0.1';
 
 /**
  * A port that nothing listens on right now, for programs that cannot be told to listen on port 0.
