@@ -96,7 +96,14 @@ async function install() {
   const npm = process.env.npm_execpath?.endsWith('.js')
     ? [process.env.npm_node_execpath ?? process.execPath, process.env.npm_execpath]
     : ['npm'];
-  const { code, output } = await runQuietly(...npm, 'ci', '--no-audit', '--no-fund', '--loglevel=error');
+  const { code, output } = await runQuietly(
+    ...npm,
+    'ci',
+    '--ignore-scripts',
+    '--no-audit',
+    '--no-fund',
+    '--loglevel=error',
+  );
   if (code !== 0) {
     // npm adds its whole manual page to some errors.
     process.stderr.write(`${output.split('\n').slice(0, SHOWN_LINES).join('\n')}\n`);
@@ -128,18 +135,50 @@ const withoutOwnBin = (path) =>
     .filter((folder) => folder !== binFolder)
     .join(delimiter);
 
-/** The pinned Node where its package exists for this platform, else the one at hand if it is new enough. */
+/** The pinned Node where it exists for this platform and runs, else the one at hand if it is new enough. */
 function chooseNode() {
-  const pinned = join(binFolder, 'node');
-  if (spawnSync(pinned, ['--version']).status === 0) return pinned;
-  const [major, minor] = process.versions.node.split('.').map(Number);
-  if (major > OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor >= OLDEST_NODE[1]))
-    return process.execPath;
+  const packages = [
+    `node-${process.platform}-${process.arch}`,
+    `node-bin-${process.platform}-${process.arch}`,
+  ];
+  const pinned = packages
+    .map((name) => join(root, 'node_modules', name, 'bin/node'))
+    .find((file) => existsSync(file));
+  const problem =
+    pinned === undefined ? 'there is no package of it for this platform' : whyNotRunning(pinned);
+  if (problem === undefined) return pinned;
+  // npm puts this folder first, so a Node that does not run would be the next start's `node`.
+  rmSync(join(binFolder, 'node'), { force: true });
+  if (isNewEnough(process.versions.node)) return process.execPath;
   say(
-    `no Node.js package for ${process.platform}-${process.arch}: run this with Node.js ${OLDEST_NODE.join('.')} ` +
-      `or newer (this is ${process.versions.node})`,
+    `the Node.js that comes along cannot be used (${problem}) and this one, ${process.versions.node}, is older ` +
+      `than ${OLDEST_NODE.join('.')}: install a newer Node.js${/libatomic/.test(problem) ? ', or libatomic1' : ''}`,
   );
   return process.exit(EXIT_USAGE);
+}
+
+function isNewEnough(version) {
+  const [major, minor] = version.split('.').map(Number);
+  return major > OLDEST_NODE[0] || (major === OLDEST_NODE[0] && minor >= OLDEST_NODE[1]);
+}
+
+/** A bare Debian lacks one library that Node.js links to since version 25; as root it is fetched. */
+function whyNotRunning(node) {
+  const problem = tryNode(node);
+  if (problem === undefined || !/libatomic\.so/.test(problem) || process.getuid?.() !== 0) return problem;
+  if (!existsSync('/usr/bin/apt-get')) return problem;
+  say('installing libatomic1 with apt-get, which Node.js needs');
+  const options = { env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' } };
+  spawnSync('apt-get', ['update', '-q'], options);
+  spawnSync('apt-get', ['install', '-q', '-y', '--no-install-recommends', 'libatomic1'], options);
+  return tryNode(node);
+}
+
+/** @returns what it complains about, or undefined when it runs */
+function tryNode(node) {
+  const tried = spawnSync(node, ['--version'], { encoding: 'utf8' });
+  if (tried.status === 0) return undefined;
+  return tried.error?.message ?? tried.stderr.trim().split('\n')[0];
 }
 
 /**
