@@ -1,5 +1,6 @@
-import * as http from 'node:http';
+import type { Agent, AgentOptions, IncomingMessage } from 'node:http';
 import * as https from 'node:https';
+import { Agent as PlainAgent, request } from '../../kit/node-http.ts';
 import type { Reply } from '../ports.ts';
 import { proxyFor, type ProxySettings } from './proxy.ts';
 import { tunnelAgent } from './tunnel.ts';
@@ -16,10 +17,10 @@ export class ServiceClient {
   readonly #base: string;
   readonly #key: string;
   readonly #userAgent: string;
-  readonly #request: typeof http.request;
-  readonly #kept: http.Agent;
+  readonly #request: typeof request;
+  readonly #kept: Agent;
   /** Makes one connection per use; for sockets. */
-  readonly fresh: http.Agent;
+  readonly fresh: Agent;
   readonly proxy: URL | undefined;
 
   constructor(options: { serviceUrl: string; apiKey: string; version: string; proxies: ProxySettings }) {
@@ -28,7 +29,7 @@ export class ServiceClient {
     this.#key = options.apiKey;
     this.#userAgent = `vedette-agent/${options.version}`;
     this.proxy = proxyFor(url, options.proxies);
-    this.#request = url.protocol === 'https:' ? https.request : http.request;
+    this.#request = url.protocol === 'https:' ? https.request : request;
     this.#kept = agentFor(url, this.proxy, { keepAlive: true, maxSockets: 8, keepAliveMsecs: 15_000 });
     this.fresh = agentFor(url, this.proxy, { keepAlive: false });
   }
@@ -80,12 +81,12 @@ export class ServiceClient {
   }
 }
 
-function agentFor(url: URL, proxy: URL | undefined, options: http.AgentOptions): http.Agent {
+function agentFor(url: URL, proxy: URL | undefined, options: AgentOptions): Agent {
   if (proxy !== undefined) return tunnelAgent(url, proxy, options);
-  return url.protocol === 'https:' ? new https.Agent(options) : new http.Agent(options);
+  return url.protocol === 'https:' ? new https.Agent(options) : new PlainAgent(options);
 }
 
-async function readReply(response: http.IncomingMessage): Promise<Reply> {
+async function readReply(response: IncomingMessage): Promise<Reply> {
   const chunks: Buffer[] = [];
   let length = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {

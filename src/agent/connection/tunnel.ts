@@ -1,7 +1,8 @@
-import * as http from 'node:http';
+import type * as http from 'node:http';
 import * as https from 'node:https';
 import type { Duplex } from 'node:stream';
 import * as tls from 'node:tls';
+import { Agent, request } from '../../kit/node-http.ts';
 
 type Done = (error: Error | null, stream: Duplex) => void;
 
@@ -15,7 +16,7 @@ export function tunnelAgent(target: URL, proxy: URL, options: https.AgentOptions
   return target.protocol === 'https:' ? new SecureTunnel(proxy, options) : new PlainTunnel(proxy, options);
 }
 
-class PlainTunnel extends http.Agent {
+class PlainTunnel extends Agent {
   readonly #proxy: URL;
   constructor(proxy: URL, options: http.AgentOptions) {
     super(options);
@@ -47,8 +48,7 @@ function addressOf(options: http.ClientRequestArgs): string {
 }
 
 function openTunnel(proxy: URL, address: string, done: Done): void {
-  const { request } = proxy.protocol === 'https:' ? https : http;
-  const ask = request({
+  const ask = (proxy.protocol === 'https:' ? https.request : request)({
     host: proxy.hostname.replace(/^\[|\]$/g, ''),
     port: proxy.port || (proxy.protocol === 'https:' ? 443 : 80),
     method: 'CONNECT',

@@ -1,4 +1,5 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer } from '../../kit/node-http.ts';
 import { ExitCode, FatalError, messageOf } from '../../kit/errors.ts';
 
 export interface AgentStatus {

@@ -1,4 +1,5 @@
-import { type IncomingMessage, request as httpRequest, STATUS_CODES } from 'node:http';
+import type { IncomingMessage } from 'node:http';
+import { request as httpRequest, STATUS_CODES } from '../../kit/node-http.ts';
 import type { Socket } from 'node:net';
 import { codeOf } from '../../kit/errors.ts';
 import { type BodyCollector, bodyCollector, type CollectedBody } from './content-coding.ts';
@@ -6,8 +7,8 @@ import { TargetFailure } from './failure.ts';
 import { isRedirect } from './redirect.ts';
 import type { Trip } from './trip.ts';
 
-/** Real sites send 20 KB of headers; beyond this the answer is refused with a clear failure. */
-const HEADER_LIMIT_BYTES = 64 * 1024;
+/** Real sites send 20 KB of headers and curl takes 300 KB; beyond this the answer is a clear failure. */
+const HEADER_LIMIT_BYTES = 256 * 1024;
 
 /** Status line and header fields of an answer. */
 export interface Head {
@@ -59,6 +60,8 @@ export function exchange(
       insecureHTTPParser: true,
       createConnection: () => socket,
     });
+    // Node's parser drops what comes after a thousand fields without a word; the bytes are the limit.
+    request.maxHeadersCount = 0;
     let answer: IncomingMessage | undefined;
     const onResponse = (response: IncomingMessage): void => {
       answer = response;
@@ -137,20 +140,31 @@ function headOf(response: IncomingMessage): Head {
   };
 }
 
+/** Cannot be joined: browsers and curl take the first of several. */
+const SINGLE_FIELDS = new Set(['location', 'content-type']);
+
 /** @throws TargetFailure */
 function headersOf(raw: string[]): Head['headers'] {
   const headers: Head['headers'] = {};
   for (let index = 0; index < raw.length; index += 2) {
     const name = (raw[index] ?? '').toLowerCase();
-    const value = raw[index + 1] ?? '';
+    const value = utf8Of(raw[index + 1] ?? '');
     if (value.includes('\0')) {
       throw new TargetFailure('HPE_INVALID_HEADER_TOKEN', `the header ${name} contains a NUL byte`, false);
     }
     const known = Object.hasOwn(headers, name) ? headers[name] : undefined;
     if (Array.isArray(known)) known.push(value);
     else if (name === 'set-cookie') headers[name] = [value];
-    else if (name === '__proto__') continue;
+    else if (name === '__proto__' || (known !== undefined && SINGLE_FIELDS.has(name))) continue;
     else headers[name] = known === undefined ? value : `${known}, ${value}`;
   }
   return headers;
+}
+
+/** Header bytes arrive as Latin-1; servers that send more than ASCII mostly mean UTF-8. */
+function utf8Of(value: string): string {
+  // oxlint-disable-next-line no-control-regex -- the point is to find what is not ASCII
+  if (/^[\x00-\x7f]*$/.test(value)) return value;
+  const decoded = Buffer.from(value, 'latin1').toString('utf8');
+  return decoded.includes('\uFFFD') ? value : decoded;
 }

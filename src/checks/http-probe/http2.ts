@@ -1,5 +1,5 @@
 import { connect, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2';
-import { STATUS_CODES } from 'node:http';
+import { STATUS_CODES } from '../../kit/node-http.ts';
 import type { Socket } from 'node:net';
 import { bodyCollector } from './content-coding.ts';
 import { type Exchanged, type Head, NO_BODY, type WireRequest } from './exchange.ts';

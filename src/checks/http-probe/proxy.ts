@@ -1,4 +1,4 @@
-import { request as httpRequest } from 'node:http';
+import { request as httpRequest } from '../../kit/node-http.ts';
 import type { Socket } from 'node:net';
 import { messageOf } from '../../kit/errors.ts';
 import { AgentFault } from '../check-type.ts';
