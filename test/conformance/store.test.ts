@@ -1,7 +1,10 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Topic } from '../../src/service/ports.ts';
+import { removeOldRows } from '../../src/service/queue/upkeep.ts';
+import { dropOldPartitions } from '../../src/service/store/partitions.ts';
 import { engines } from '../support/databases.ts';
+import { resultOf, World } from './fixture.ts';
 
 describe.each(engines())('store on $name', (engine) => {
   beforeAll(() => engine.start());
@@ -51,5 +54,45 @@ describe.each(engines())('store on $name', (engine) => {
     await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
     expect(heard).toEqual(['runs:a/b']);
     await store.close();
+  });
+
+  test('keeps a week of days ready, and drops whole days that are too old', async () => {
+    const store = await (await engine.fresh()).open();
+    const days = async () => {
+      const { rows } = await sql<{ name: string }>`
+        select relname as name from pg_class where relname ~ '^check_result_[0-9]+$' and relkind = 'r'
+        order by 1`.execute(store.db);
+      return rows.map(({ name }) => name);
+    };
+    expect(await days()).toHaveLength(9);
+    for (const parent of ['check_result', 'check_result_detail']) {
+      await sql`create table ${sql.table(`${parent}_20200101`)} partition of ${sql.table(parent)}
+        for values from ('2020-01-01T00:00Z') to ('2020-01-02T00:00Z')`.execute(store.db);
+    }
+    expect(await dropOldPartitions(store.db, 30)).toHaveLength(2);
+    expect(await days()).toHaveLength(9);
+    await store.close();
+  });
+
+  test('removes runs two days after their end, sessions with the raw results', async () => {
+    const world = await World.on(await engine.fresh());
+    const { db } = world.store;
+    const agent = await world.agent();
+    const [old, ended, open] = [
+      await world.running(agent),
+      await world.running(agent),
+      await world.running(agent),
+    ];
+    await world.record('here', resultOf(old.job), resultOf(ended.job));
+    await sql`update run set finished_at = now() - interval '49 h' where id = ${old.job.runId}`.execute(db);
+    await sql`update check_session set started_at = now() - interval '31 d' where id = ${old.sessionId}`.execute(
+      db,
+    );
+    await removeOldRows(db, 30);
+    const runs = await db.selectFrom('run').select('id').orderBy('id').execute();
+    expect(runs.map(({ id }) => id)).toEqual([ended.job.runId, open.job.runId]);
+    const sessions = await db.selectFrom('check_session').select('id').execute();
+    expect(sessions.map(({ id }) => id).toSorted()).toEqual([ended.sessionId, open.sessionId].toSorted());
+    await world.close();
   });
 });

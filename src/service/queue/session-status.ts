@@ -30,6 +30,6 @@ export async function refreshSessions(trx: Trx, sessionIds: readonly string[]): 
         else 'STARTED' end as status
       from run where session_id = any(${ids}::uuid[]) group by session_id
     ) n
-    where s.id = n.session_id and s.stopped_at is null
+    where s.id = n.session_id and s.id = any(${ids}::uuid[]) and s.stopped_at is null
       and (s.status is distinct from n.status or s.end_reason is distinct from n.end_reason)`.execute(trx);
 }

@@ -19,7 +19,7 @@ import type { Db, Store } from '../ports.ts';
 import { openEmbedded } from './embedded/engine.ts';
 import { migrate } from './migrate.ts';
 import { ensurePartitions, partitionLoop } from './partitions.ts';
-import { kyselyOver, preparing } from './pg-settings.ts';
+import { kyselyOver } from './pg-settings.ts';
 import { awaitServer, createPatientPool, createPool, createSideClient } from './postgres.ts';
 import { LocalBus, PostgresBus, type WakeBus } from './wake.ts';
 
@@ -53,7 +53,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   const { databaseUrl, log, retentionDays = 30 } = options;
   const engine =
     databaseUrl === undefined ? await openLocal(options.dataDir, log) : await openServer(databaseUrl, log);
-  const db = kyselyOver(engine.kind === 'embedded' ? preparing(engine.pool) : engine.pool);
+  const db = kyselyOver(engine.pool);
   const stop = new AbortController();
   try {
     if (engine.kind === 'embedded') await migrate(db, log);
