@@ -1,45 +1,16 @@
 import { checkTypes } from '../checks/index.ts';
 import { sleep, monoMs } from '../kit/clock.ts';
-import type { Log } from '../kit/log.ts';
 import { supervise } from '../kit/supervise.ts';
-import { Admission, planLanes, readMachine } from './admission/index.ts';
-import { ExtraAuthorities } from './authorities.ts';
-import { Connection, ServiceClient, type LinkTiming } from './connection/index.ts';
-import { chooseDataDir } from './data-dir.ts';
+import { Admission, readMachine, type LanePlan } from './admission/index.ts';
+import type { ExtraAuthorities } from './authorities.ts';
+import { Connection, ServiceClient } from './connection/index.ts';
 import { Dispatcher, LeaseClock } from './dispatch/index.ts';
-import {
-  AgentMetrics,
-  startHealthServer,
-  type AgentStatus,
-  type HealthServer,
-  type Readings,
-} from './health/index.ts';
-import { ProbePool } from './probes/index.ts';
-import { missingWalls, requireWalls } from './sandbox/index.ts';
+import { AgentMetrics, type AgentStatus, type Readings } from './health/index.ts';
+import type { ProbePool } from './probes/index.ts';
+import { missingWalls } from './sandbox/index.ts';
 import type { AgentSettings } from './settings.ts';
-import { openSpool, Uploader, type Spool } from './spool/index.ts';
-
-export interface AgentOptions {
-  log: Log;
-  version: string;
-  /** For tests: another program for the probe processes, and shorter times of the wire. */
-  probeEntry?: URL;
-  linkTiming?: LinkTiming;
-  pollForMs?: number;
-}
-
-export interface RunningAgent {
-  healthPort: number;
-  agentId: string;
-  /** Resolves when the agent is first ready to take work; never rejects. */
-  ready: Promise<void>;
-  /** Resolves when everything has ended. Rejects with what ended the agent, a FatalError for its user. */
-  done: Promise<void>;
-  /** Takes no more work, lets running checks finish, sends what is left and ends. Resolves with `done`. */
-  drain(): Promise<void>;
-  /** Gives running checks back now and ends. */
-  kill(): void;
-}
+import type { AgentOptions } from './start.ts';
+import { Uploader, type Spool } from './spool/index.ts';
 
 /** What a drain may take for sending the last results. */
 const FLUSH_MS = 20_000;
@@ -47,56 +18,16 @@ const KILL_FLUSH_MS = 3_000;
 const SAVE_MS = 1_000;
 const READY_LOOK_MS = 50;
 
-/**
- * Starts an agent in this process.
- *
- * @throws FatalError when it cannot start: settings that do not work here, a data folder in use
- */
-export async function startAgent(settings: AgentSettings, options: AgentOptions): Promise<RunningAgent> {
-  const { log } = options;
-  requireWalls(settings.sandbox, log);
-  const authorities =
-    settings.extraCaCerts === undefined ? undefined : new ExtraAuthorities(settings.extraCaCerts);
-  const spool = openSpool(chooseDataDir(settings.dataDir, log), log);
-  const agent = new Agent(settings, options, spool, authorities);
-  let health: HealthServer;
-  try {
-    health = await startHealthServer({
-      host: settings.healthHost,
-      port: settings.healthPort,
-      status: () => agent.status(),
-      metrics: () => agent.metrics.text(),
-    });
-  } catch (error) {
-    spool.close();
-    throw error;
-  }
-  const done = endWith(agent, health);
-  done.catch(() => {});
-  log.info({ version: options.version, agentId: spool.agentId, healthPort: health.port }, 'agent started');
-  return {
-    healthPort: health.port,
-    agentId: spool.agentId,
-    ready: agent.ready,
-    done,
-    drain: () => {
-      agent.drain();
-      return done;
-    },
-    kill: () => agent.kill(),
-  };
-}
-
-async function endWith(agent: Agent, health: HealthServer): Promise<void> {
-  try {
-    await agent.run();
-  } finally {
-    await health.close();
-  }
+/** What startAgent prepared. */
+export interface AgentParts {
+  plan: LanePlan;
+  pool: ProbePool;
+  spool: Spool;
+  authorities: ExtraAuthorities | undefined;
 }
 
 /** The rooms of one agent, wired together, and the order in which they end. */
-class Agent {
+export class Agent {
   readonly metrics: AgentMetrics;
   readonly ready: Promise<void>;
   readonly #settings: AgentSettings;
@@ -113,36 +44,24 @@ class Agent {
   readonly #killed = new AbortController();
   readonly #setReady: () => void;
 
-  constructor(
-    settings: AgentSettings,
-    options: AgentOptions,
-    spool: Spool,
-    authorities: ExtraAuthorities | undefined,
-  ) {
+  constructor(settings: AgentSettings, options: AgentOptions, parts: AgentParts) {
     const { log, version } = options;
+    const { plan, pool, spool, authorities } = parts;
     const types = checkTypes().filter(({ lane }) => lane === 'probe');
-    const plan = planLanes(readMachine(), settings.jobConcurrency);
     const admission = new Admission(readMachine);
     this.#settings = settings;
     this.#options = options;
     this.#spool = spool;
     this.#authorities = authorities;
+    this.#pool = pool;
     ({ promise: this.ready, resolve: this.#setReady } = Promise.withResolvers<void>());
     this.metrics = new AgentMetrics(version, () => this.#readings());
     this.#client = new ServiceClient({ ...settings, version, proxies: settings });
-    this.#pool = new ProbePool({
-      size: plan.probes,
-      perProbe: plan.perProbe,
-      heapMb: plan.heapMb,
-      setup: { useOsResolver: settings.useOsResolver },
-      extraCaCerts: settings.extraCaCerts,
-      log,
-      recorder: this.metrics,
-      onReady: () => this.#connection.creditChanged(),
-      ...(options.probeEntry === undefined ? {} : { entry: options.probeEntry }),
-    });
+    pool.pingTypes = new Set(types.filter(({ needs }) => needs === 'ping').map(({ name }) => name));
+    pool.events.onReady = () => this.#connection.creditChanged();
+    pool.events.onEnded = (cause) => this.metrics.probeEnded(cause);
     this.#dispatcher = new Dispatcher({
-      executor: this.#pool,
+      executor: pool,
       sink: spool,
       clock: new LeaseClock(),
       log,

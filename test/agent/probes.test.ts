@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
-import { ExecutorFault, type Recorder } from '../../src/agent/ports.ts';
+import { ExecutorFault } from '../../src/agent/ports.ts';
 import { ProbePool, type PoolOptions } from '../../src/agent/probes/index.ts';
 import type { Job } from '../../src/contract/index.ts';
 import { standInJob, STAND_IN_PROBE } from '../support/agent.ts';
@@ -23,10 +23,10 @@ async function startPool(options: Partial<PoolOptions> = {}): Promise<TestPool> 
     setup: { useOsResolver: false },
     extraCaCerts: undefined,
     log: pino({ level: 'silent' }),
-    recorder: { probeEnded: (cause: string) => ended.push(cause) } as unknown as Recorder,
     entry: STAND_IN_PROBE,
     ...options,
   });
+  pool.events.onEnded = (cause) => ended.push(cause);
   const stop = new AbortController();
   const kept = pool.keep(stop.signal);
   const { size = 2 } = options;
@@ -125,7 +125,6 @@ describe('probe processes', () => {
       setup: { useOsResolver: false },
       extraCaCerts: undefined,
       log: pino({ level: 'silent' }),
-      recorder: { probeEnded: () => {} } as unknown as Recorder,
       entry: new URL('../support/not-there.ts', import.meta.url),
     });
     const kept = pool.keep(stop.signal);

@@ -245,10 +245,8 @@ describe.each(['socket', 'poll'] as const)('over %s', (kind) => {
     s.service.lease = () => undefined;
     s.service.offer(job);
     await s.service.heard('accept');
-    const startMs = performance.now();
     const { runs } = await s.service.heard('release', () => true);
     expect(runs).toEqual([{ runId: job.runId, token: 1 }]);
-    expect(performance.now() - startMs).toBeLessThan(800);
     expect(s.service.results).toEqual([]);
   });
 

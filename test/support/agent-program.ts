@@ -9,6 +9,6 @@ const agent = await startAgent(readAgentSettings(process.env).values, {
   probeEntry: STAND_IN_PROBE,
 });
 await agent.ready;
-process.stdout.write(`${agent.healthPort}\n`);
 process.on('SIGTERM', () => void agent.drain());
+process.stdout.write(`${agent.healthPort}\n`);
 await agent.done;

@@ -1,46 +1,24 @@
-import { findCheckType } from '../../checks/index.ts';
 import type { TryReport } from '../../checks/execute.ts';
 import type { Job } from '../../contract/index.ts';
-import { backoffMs, monoMs, sleep } from '../../kit/clock.ts';
-import type { Log } from '../../kit/log.ts';
-import { ExecutorFault, type Executor, type Recorder } from '../ports.ts';
-import type { ProbeSetup } from './channel.ts';
-import { Probe, type TryEnd } from './probe.ts';
-import { PROBE_ENTRY, probeProgram } from './program.ts';
+import { ExecutorFault, type Executor } from '../ports.ts';
+import { Crew, type CrewOptions, type Kind } from './crew.ts';
+import type { Probe, TryEnd } from './probe.ts';
 
-export interface PoolOptions {
-  /** Probe processes for everything but ping; one more starts with the first ping. */
-  size: number;
+export interface PoolOptions extends CrewOptions {
   /** Tries at once in one process. */
   perProbe: number;
-  heapMb: number;
-  setup: ProbeSetup;
-  extraCaCerts: string | undefined;
-  log: Log;
-  recorder: Recorder;
-  /** A process became ready to take tries. */
-  onReady?: () => void;
-  /** Program of the probes; a test passes its own. */
-  entry?: URL;
-  /** Tries after which a process is replaced. */
-  recycleTries?: number;
-  /** Seconds of silence after which a process hangs. */
-  silentBeats?: number;
   /** A try that its probe has not ended this long after its time was up is ended from here, ms. */
   graceMs?: number;
 }
 
-type Kind = 'plain' | 'ping';
+export interface PoolEvents {
+  /** A process became ready to take tries. */
+  onReady?: () => void;
+  /** A process ended; `cause` is a word. */
+  onEnded?: (cause: string) => void;
+}
 
-/** A process that served this many tries is replaced: whatever leaks stays small. */
-const RECYCLE_TRIES = 100_000;
-/** Resident memory above the heap's bound that buffers and code may take before a process is replaced, MB. */
-const RECYCLE_EXTRA_MB = 160;
 const GRACE_MS = 5_000;
-/** A replaced process gets this long to finish what it has. */
-const LEAVE_MS = 300_000;
-/** A process that ended younger than this did not work: the next waits. */
-const SHORT_LIFE_MS = 10_000;
 /** A try is begun again once after the end of its process, then it is reported. */
 const MAX_CRASHES = 2;
 
@@ -57,22 +35,31 @@ interface Placement {
   begin(probe: Probe): void;
 }
 
-/** The probe processes, and the tries that wait for one. */
+/** Tries in the probe processes, and those that wait for one. */
 export class ProbePool implements Executor {
   readonly #options: PoolOptions;
-  readonly #probes: Record<Kind, Set<Probe>> = { plain: new Set(), ping: new Set() };
+  readonly #crew: Crew;
   /** A probe takes one suspect at a time, so that a second crash points at one try. */
   readonly #suspectIn = new Set<Probe>();
-  /** To be replaced as soon as another process is ready. */
-  readonly #outdated = new WeakSet<Probe>();
   #queue: Placement[] = [];
-  #stop: AbortSignal | undefined;
-  #pingWanted = Promise.withResolvers<void>();
-  /** Why the last process could not start; undefined while they do. */
-  startError: string | undefined;
+  /** Check types that need the process that may ping; known before the first try. */
+  pingTypes: ReadonlySet<string> = new Set();
+  /** What happens to the processes, for whom it concerns. */
+  readonly events: PoolEvents = {};
 
   constructor(options: PoolOptions) {
     this.#options = options;
+    this.#crew = new Crew(options, {
+      onReady: () => {
+        this.#pump();
+        this.events.onReady?.();
+      },
+      onEnded: (probe, cause) => {
+        this.#suspectIn.delete(probe);
+        this.#pump();
+        this.events.onEnded?.(cause);
+      },
+    });
   }
 
   get waiting(): number {
@@ -80,27 +67,41 @@ export class ProbePool implements Executor {
   }
   /** True while a probe can take a try. */
   get ready(): boolean {
-    return [...this.#probes.plain].some((probe) => probe.state === 'ready');
+    for (const { state } of this.#crew.of('plain')) if (state === 'ready') return true;
+    return false;
+  }
+  /** Why the last process could not start; undefined while they do. */
+  get startError(): string | undefined {
+    return this.#crew.startError;
   }
   get processes(): { kind: Kind; pid: number | undefined; state: string; load: number; rssBytes: number }[] {
-    return (['plain', 'ping'] as const).flatMap((kind) =>
-      [...this.#probes[kind]].map(({ pid, state, load, rssBytes }) => ({ kind, pid, state, load, rssBytes })),
-    );
+    return this.#crew
+      .all()
+      .map(({ kind, probe: { pid, state, load, rssBytes } }) => ({ kind, pid, state, load, rssBytes }));
+  }
+
+  /** Starts the processes, so that they get ready while others still prepare. */
+  start(): void {
+    this.#crew.start();
+  }
+
+  /** Ends them. Resolves when they are gone. */
+  stop(): Promise<void> {
+    return this.#crew.stop();
   }
 
   /** Keeps the processes alive until `signal` aborts, then ends them. */
   async keep(signal: AbortSignal): Promise<void> {
-    this.#stop = signal;
-    const slots = Array.from({ length: this.#options.size }, () => this.#keepSlot('plain', signal));
-    const aborted = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
-    const ping = Promise.race([this.#pingWanted.promise, aborted]).then(() => this.#keepSlot('ping', signal));
-    await Promise.all([...slots, ping]);
-    await Promise.all([...this.#probes.plain, ...this.#probes.ping].map(({ ended }) => ended));
+    this.start();
+    if (!signal.aborted) {
+      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+    }
+    await this.stop();
   }
 
   async run(job: Job, signal: AbortSignal): Promise<TryReport | undefined> {
-    const kind: Kind = findCheckType(job.checkType)?.needs === 'ping' ? 'ping' : 'plain';
-    if (kind === 'ping') this.#pingWanted.resolve();
+    const kind: Kind = this.pingTypes.has(job.checkType) ? 'ping' : 'plain';
+    if (kind === 'ping') this.#crew.wantPing();
     for (let crashes = 0; crashes < MAX_CRASHES;) {
       const suspect = crashes > 0;
       const begun = await this.#begin(job, kind, suspect, signal);
@@ -123,7 +124,7 @@ export class ProbePool implements Executor {
 
   /** Replaces every process by a new one, without a gap. */
   renewAll(): void {
-    for (const probe of [...this.#probes.plain, ...this.#probes.ping]) this.#outdated.add(probe);
+    for (const { probe } of this.#crew.all()) this.#crew.outdate(probe);
   }
 
   /** Begins the try in a probe with room, now or when there is one; undefined when `signal` aborts first. */
@@ -149,7 +150,7 @@ export class ProbePool implements Executor {
 
   #find(kind: Kind, suspect: boolean): Probe | undefined {
     let best: Probe | undefined;
-    for (const probe of this.#probes[kind]) {
+    for (const probe of this.#crew.of(kind)) {
       if (probe.state !== 'ready' || probe.load >= this.#options.perProbe) continue;
       if (suspect && this.#suspectIn.has(probe)) continue;
       if (best === undefined || probe.load < best.load) best = probe;
@@ -188,74 +189,11 @@ export class ProbePool implements Executor {
       if (typeof first === 'object') return first;
       cancel();
       if (first === 'stopped') return undefined;
-      this.#outdated.add(probe);
+      this.#crew.outdate(probe);
       throw new ExecutorFault('TRY_OVERDUE', `the check did not end within its ${job.timeoutMs} ms`);
     } finally {
       clearTimeout(timer);
       signal.removeEventListener('abort', onAbort);
     }
-  }
-
-  /** One place in the pool: its process, and the next when that ends or is due to leave. */
-  async #keepSlot(kind: Kind, signal: AbortSignal): Promise<void> {
-    let failures = 0;
-    let current: Probe | undefined;
-    while (!signal.aborted) {
-      const bornMs = monoMs();
-      const next = this.#start(kind);
-      if (await next.started) {
-        if (current !== undefined) void this.#retire(current, kind);
-        current = next;
-        this.startError = undefined;
-        this.#pump();
-        this.#options.onReady?.();
-        await this.#untilDue(next, signal);
-      } else if (!signal.aborted) {
-        this.startError = next.startErrors || `it ended before it was ready (${await next.ended})`;
-        this.#options.log.error({ kind, detail: this.startError }, 'a probe process did not start');
-      }
-      failures = monoMs() - bornMs < SHORT_LIFE_MS ? failures + 1 : 0;
-      if (failures > 1) await sleep(250 + backoffMs(failures), signal).catch(() => {});
-    }
-  }
-
-  #start(kind: Kind): Probe {
-    const { setup, heapMb, extraCaCerts, entry = PROBE_ENTRY, log, recorder, silentBeats } = this.#options;
-    const program = probeProgram({ entry, ping: kind === 'ping', heapMb, extraCaCerts });
-    const probe = new Probe(program, setup, silentBeats);
-    this.#probes[kind].add(probe);
-    const kill = (): void => probe.kill();
-    this.#stop?.addEventListener('abort', kill, { once: true });
-    if (this.#stop?.aborted) kill();
-    void probe.ended.then((cause) => {
-      this.#stop?.removeEventListener('abort', kill);
-      this.#probes[kind].delete(probe);
-      this.#suspectIn.delete(probe);
-      recorder.probeEnded(this.#stop?.aborted || probe.leaving ? 'replaced' : cause);
-      log.debug({ pid: probe.pid, kind, cause, tries: probe.taken }, 'probe process ended');
-      this.#pump();
-    });
-    return probe;
-  }
-
-  /** Waits until the probe has ended or should be replaced. */
-  async #untilDue(probe: Probe, signal: AbortSignal): Promise<void> {
-    const { heapMb, recycleTries = RECYCLE_TRIES } = this.#options;
-    while (probe.state === 'ready' && !signal.aborted) {
-      await Promise.race([probe.ended, sleep(1000, signal).catch(() => {})]);
-      const grown = probe.rssBytes > (heapMb + RECYCLE_EXTRA_MB) * 1024 * 1024;
-      if (grown || probe.taken >= recycleTries || this.#outdated.has(probe)) return;
-    }
-  }
-
-  async #retire(probe: Probe, kind: Kind): Promise<void> {
-    if (probe.state === 'ended') return;
-    probe.leave();
-    const deadlineMs = monoMs() + LEAVE_MS;
-    while (probe.load > 0 && monoMs() < deadlineMs && !this.#stop?.aborted) {
-      await Promise.race([probe.ended, sleep(250)]);
-    }
-    this.#options.log.debug({ pid: probe.pid, kind, tries: probe.taken }, 'probe process replaced');
-    probe.kill();
   }
 }
