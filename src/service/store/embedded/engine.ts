@@ -15,6 +15,9 @@ const THREAD = new URL(
   import.meta.url,
 );
 
+/** Longest wait for the one connection; a vacuum or a backup takes seconds. */
+const WAIT_FOR_CONNECTION_MS = 30_000;
+
 export interface EmbeddedEngine {
   pool: pg.Pool;
   close(): Promise<void>;
@@ -75,6 +78,8 @@ function createPool(thread: DatabaseThread, log: Log): pg.Pool {
     types: columnTypes,
     max: 1,
     idleTimeoutMillis: 0,
+    // Who asks for a second connection while it holds the only one gets an error, not a standstill.
+    connectionTimeoutMillis: WAIT_FOR_CONNECTION_MS,
     stream: () => new Wire(++wires, thread.running()),
   });
   const report = (error: Error): void => log.warn({ reason: messageOf(error) }, 'database connection lost');
