@@ -7,4 +7,4 @@ import type * as http from 'node:http';
  */
 const module: typeof http = process.getBuiltinModule('node:http');
 
-export const { Agent, createServer, request, STATUS_CODES } = module;
+export const { Agent, createServer, request, STATUS_CODES, validateHeaderName, validateHeaderValue } = module;

@@ -66,7 +66,7 @@ export function exchangeFailure(error: unknown, endpoint: string, phase: string)
 }
 
 function exchangeSentence(code: string, endpoint: string, phase: string, error: unknown): string {
-  if (code === 'HPE_HEADER_OVERFLOW') return `the answer of ${endpoint} has more than 64 KB of headers`;
+  if (code === 'HPE_HEADER_OVERFLOW') return `the answer of ${endpoint} has more than 256 KB of headers`;
   if (code.startsWith('HPE_')) {
     const reason = messageOf(error).replace(/^Parse Error:?\s*/, '');
     return `${endpoint} answered something that is not valid HTTP: ${reason || code} (${code})`;

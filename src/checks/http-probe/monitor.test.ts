@@ -282,6 +282,20 @@ describe('the request', () => {
     ]);
   });
 
+  test('headers are sent as UTF-8, variables in assertions as they are', async () => {
+    await using server = await mirror();
+    const outcome = await run(
+      {
+        url: server.url(),
+        headers: [{ key: 'X-Word', value: '日本' }],
+        assertions: [{ source: 'STATUS_CODE', comparison: 'EQUALS', target: '{{V}}' }],
+      },
+      { environmentVariables: [{ key: 'V', value: '200 ' }] },
+    );
+    expect(outcome.verdict).toBe('passed');
+    expect(Buffer.from(seenBy(outcome).headers['x-word'] ?? '', 'latin1').toString('utf8')).toBe('日本');
+  });
+
   test('a header that cannot be sent is explained', async () => {
     await using server = await mirror();
     const environmentVariables = [{ key: 'V', value: 'a\r\nInjected: yes' }];
@@ -291,7 +305,7 @@ describe('the request', () => {
     );
     expect(outcome).toMatchObject({
       verdict: 'failed',
-      failures: [{ code: 'ERR_INVALID_CHAR', network: false }],
+      failures: [{ code: 'INVALID_HEADER', network: false }],
     });
   });
 
@@ -386,7 +400,7 @@ describe('the answer', () => {
     ['a bad chunk', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n', 'HPE_INVALID_CHUNK_SIZE'],
     [
       'a header flood',
-      `HTTP/1.1 200 OK\r\n${'X-Pad: 0123456789\r\n'.repeat(5000)}\r\n`,
+      `HTTP/1.1 200 OK\r\n${'X-Pad: 0123456789\r\n'.repeat(20_000)}\r\n`,
       'HPE_HEADER_OVERFLOW',
     ],
     ['a NUL in a header', 'HTTP/1.1 200 OK\r\nX: a\0b\r\n\r\n', 'HPE_INVALID_HEADER_TOKEN'],
@@ -411,7 +425,7 @@ describe('the answer', () => {
       101,
     ],
     ['HTTP/1.0 until the end', 'HTTP/1.0 200 OK\r\n\r\nok', 200],
-    ['55 KB of headers', `HTTP/1.1 200 OK\r\n${'X-Pad: 0123456789\r\n'.repeat(3000)}\r\n`, 200],
+    ['190 KB of headers', `HTTP/1.1 200 OK\r\n${'X-Pad: 0123456789\r\n'.repeat(10_000)}\r\n`, 200],
   ])('%s is fine', async (_, bytes, statusCode) => {
     expect(await bodyOf(bytes)).toMatchObject({ verdict: 'passed', statusCode });
   });
@@ -421,6 +435,30 @@ describe('the answer', () => {
       'HTTP/1.1 200 OK\r\nX: 1\r\nx: 2\r\nSet-Cookie: a\r\nSet-Cookie: b\r\n__proto__: y\r\n\r\n',
     );
     expect(outcome.detail.response?.headers).toEqual({ x: '1, 2', 'set-cookie': ['a', 'b'] });
+  });
+
+  test('the last of two thousand fields is seen, and UTF-8 in fields is read', async () => {
+    const fields = 'X-Pad: 0\r\n'.repeat(2000);
+    const outcome = await bodyOf(`HTTP/1.1 200 OK\r\n${fields}X-Last: grün\r\n\r\n`);
+    expect(outcome.detail.response?.headers).toMatchObject({ 'x-last': 'grün' });
+  });
+
+  test('of several Locations or content types the first counts', async () => {
+    const head = 'HTTP/1.1 302 Found\r\nLocation: /a\r\nLocation: /b';
+    const types = 'Content-Type: application/json\r\nContent-Type: text/html';
+    const outcome = await bodyOf(wire(`${head}\r\n${types}`, '{"a":1}'), {
+      followRedirects: false,
+      assertions: [json('$.a', '1')],
+    });
+    expect(outcome).toMatchObject({
+      verdict: 'passed',
+      detail: { response: { headers: { location: '/a', 'content-type': 'application/json' } } },
+    });
+  });
+
+  test.each(['000', '099', '600'])('%s is no status to pass with', async (status) => {
+    const outcome = await bodyOf(`HTTP/1.1 ${status} X\r\nContent-Length: 0\r\n\r\n`);
+    expect(outcome).toMatchObject({ verdict: 'failed', failures: [{ code: 'HTTP_STATUS' }] });
   });
 
   test('a body over 25 MB is read up to there and is no failure', async () => {
@@ -461,6 +499,11 @@ describe('the answer', () => {
     expect((await bodyOf(latin)).detail.response?.body).toBe('é');
     const marked = wire('HTTP/1.1 200 OK\r\nContent-Type: application/json', '\uFEFF{"a":1}');
     expect((await bodyOf(marked, { assertions: [json('$.a', '1')] })).verdict).toBe('passed');
+    const wide = wire(
+      "HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset='x'",
+      Buffer.from('\uFEFFé', 'utf16le').swap16(),
+    );
+    expect((await bodyOf(wide)).detail.response?.body).toBe('é');
   });
 
   test.each([

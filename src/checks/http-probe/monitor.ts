@@ -92,10 +92,13 @@ function failuresOf({ error, response }: ProbeResult, shouldFail: boolean): Fail
       },
     ];
   }
-  if (response === null || response.status < 400 || shouldFail) return [];
+  if (response === null || isGood(response.status) || shouldFail) return [];
   const message = `${response.href} answered ${response.status} ${response.statusText}`.trimEnd();
   return [{ code: 'HTTP_STATUS', message, network: false }];
 }
+
+/** What is no status at all (099, 600) counts as a server error (RFC 9110, 15). */
+const isGood = (status: number): boolean => status >= 100 && status < 400;
 
 function sourcesOf({ response, phases }: ProbeResult, monitor: HttpMonitor): Sources {
   if (response === null) return {};

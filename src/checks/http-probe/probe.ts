@@ -1,3 +1,5 @@
+import { messageOf } from '../../kit/errors.ts';
+import { validateHeaderName, validateHeaderValue } from '../../kit/node-http.ts';
 import type { AgentFault } from '../check-type.ts';
 import type { Limiter } from '../limiter.ts';
 import type { Resolver } from '../resolve.ts';
@@ -150,7 +152,8 @@ async function openAnyRoute(url: URL, trip: Trip): Promise<Route> {
 }
 
 function firstHop(request: ProbeRequest): HopRequest {
-  return { method: request.method, url: request.url, headers: request.headers, body: request.body };
+  const { method, url, headers, body } = request;
+  return { method, url, headers: sendable(headers), body };
 }
 
 /** Without credentials, which belong into no result. */
@@ -160,6 +163,24 @@ function plainHref(url: URL): string {
   plain.username = '';
   plain.password = '';
   return plain.href;
+}
+
+/** As HTTP/1.1 writes them: each byte of UTF-8 as one character. @throws TargetFailure */
+function sendable(headers: ProbeRequest['headers']): ProbeRequest['headers'] {
+  return headers.map(([name, text]) => {
+    const value = Buffer.from(text, 'utf8').toString('latin1');
+    try {
+      validateHeaderName(name);
+      validateHeaderValue(name, value);
+    } catch (error) {
+      throw new TargetFailure(
+        'INVALID_HEADER',
+        `the check's header cannot be sent: ${messageOf(error)}`,
+        false,
+      );
+    }
+    return [name, value];
+  });
 }
 
 const FRAMING_HEADERS = new Set(['content-length', 'transfer-encoding']);

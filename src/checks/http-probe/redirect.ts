@@ -40,17 +40,18 @@ export function redirected(request: HopRequest, status: number, location: string
 }
 
 function destination(base: URL, location: string): URL {
-  // Header bytes arrive as Latin-1; servers that put raw UTF-8 there mean UTF-8.
-  const decoded = Buffer.from(location, 'latin1').toString('utf8');
-  const text = decoded.includes('\uFFFD') ? location : decoded;
-  const url = URL.canParse(text, base) ? new URL(text, base) : null;
+  const url = URL.canParse(location, base) ? new URL(location, base) : null;
   if (url === null || url.hostname === '') {
-    throw new TargetFailure('INVALID_REDIRECT', `the redirect's Location is not a valid URL: ${text}`, false);
+    throw new TargetFailure(
+      'INVALID_REDIRECT',
+      `the redirect's Location is not a valid URL: ${location}`,
+      false,
+    );
   }
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
     throw new TargetFailure(
       'INVALID_REDIRECT',
-      `the redirect leads to ${url.protocol}//…, which is neither http nor https: ${text}`,
+      `the redirect leads to ${url.protocol}//…, which is neither http nor https: ${location}`,
       false,
     );
   }

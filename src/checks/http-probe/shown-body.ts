@@ -57,15 +57,22 @@ function notice(type: string, bytes: number): string {
   return `(${type}, ${bytes} bytes: not shown)`;
 }
 
-/** By the charset of the content type; UTF-8 where none is given or it is unknown. */
+/** By its byte order mark, then the charset of the content type; else, or when that is unknown, UTF-8. */
 function decode(bytes: Buffer, contentType: string): string {
-  const charset = /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(contentType)?.[1] ?? 'utf-8';
+  const named = /;\s*charset\s*=\s*["']?([^"';\s]+)/i.exec(contentType)?.[1] ?? 'utf-8';
+  const charset = markedCharset(bytes) ?? named;
   if (/^utf-?8$/i.test(charset) && !startsWithMark(bytes)) return bytes.toString('utf8');
   try {
     return new TextDecoder(charset).decode(bytes);
   } catch {
     return bytes.toString('utf8');
   }
+}
+
+function markedCharset(bytes: Buffer): string | undefined {
+  if (startsWithMark(bytes)) return 'utf-8';
+  const mark = bytes.length >= 2 ? bytes.readUInt16BE(0) : 0;
+  return mark === 0xfffe ? 'utf-16le' : mark === 0xfeff ? 'utf-16be' : undefined;
 }
 
 /** A byte order mark would be in the way of JSON.parse. */

@@ -58,7 +58,10 @@ export function monitorOf(target: HttpTarget, spec: CommonSpec & Thresholds): Ht
   const headers = headersOf(target, body !== null, variables);
   return {
     request: url === null ? null : requestOf(target, url, headers, body),
-    assertions: target.assertions.map((each) => ({ ...each, target: fillTemplate(each.target, variables) })),
+    assertions: target.assertions.map((each) => ({
+      ...each,
+      target: fillTemplate(each.target, variables, 'raw'),
+    })),
     shown: {
       method: target.method,
       url: url === null ? address : maskedHref(url),
