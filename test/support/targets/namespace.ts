@@ -13,7 +13,8 @@ let count = 0;
 /** Why this process cannot make network namespaces; undefined when it can. */
 export async function lacksNamespaces(): Promise<string | undefined> {
   try {
-    await using _made = await makeNamespace([]);
+    // Making one is not enough: in a chroot, entering it fails.
+    await using _made = await startCutOff();
     return undefined;
   } catch {
     return lacks('ip') ?? 'network namespaces need root with CAP_SYS_ADMIN';
