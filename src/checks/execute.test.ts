@@ -3,7 +3,7 @@ import { RunResult } from '../contract/index.ts';
 import { createEnvironment, type Environment, execute, type ExecuteJob, type TryReport } from './execute.ts';
 import { closedPort, httpServer, rawServer } from './http-probe/servers.ts';
 import { AgentFault } from './check-type.ts';
-import { UrlFields } from './url/index.ts';
+import { UrlFields } from './url/spec.ts';
 
 const environment = createEnvironment({ useOsResolver: false });
 const noCancel = new AbortController().signal;

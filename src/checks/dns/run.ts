@@ -25,7 +25,7 @@ import { NameError } from '../resolve.ts';
 import { fillTemplate, variablesOf } from '../templates.ts';
 import { judge, roundMs } from '../verdict.ts';
 import { digText } from './dig-text.ts';
-import type { DnsFields } from './index.ts';
+import type { DnsFields } from './spec.ts';
 import { jsonAnswer, type JsonAnswer } from './json-answer.ts';
 import { askAny, askServer, QUERY_LIMIT_MS, type Answered, type DnsQuestion } from './query.ts';
 

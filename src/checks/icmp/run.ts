@@ -14,7 +14,7 @@ import { NameError, type Resolution } from '../resolve.ts';
 import { fillTemplate, variablesOf } from '../templates.ts';
 import { judge, roundMs } from '../verdict.ts';
 import { ping } from './backend.ts';
-import type { IcmpFields } from './index.ts';
+import type { IcmpFields } from './spec.ts';
 import { PACKET_BYTES, type PingResult } from './ping.ts';
 
 type Spec = z.infer<typeof IcmpFields> & CommonSpec;

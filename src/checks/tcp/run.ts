@@ -16,7 +16,7 @@ import { NameError, type Resolution } from '../resolve.ts';
 import { fillTemplate, variablesOf } from '../templates.ts';
 import { judge, roundMs } from '../verdict.ts';
 import { connectInTurn, readAnswer, type Attempt, type ConnectionError, type Target } from './connection.ts';
-import type { TcpFields } from './index.ts';
+import type { TcpFields } from './spec.ts';
 
 type Spec = z.infer<typeof TcpFields> & CommonSpec;
 

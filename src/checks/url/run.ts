@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { CommonSpec, Runner } from '../check-type.ts';
 import { type HttpTarget, monitorOf, runMonitor } from '../http-probe/index.ts';
-import type { UrlFields } from './index.ts';
+import type { UrlFields } from './spec.ts';
 
 type UrlSpec = z.infer<typeof UrlFields> & CommonSpec;
 
