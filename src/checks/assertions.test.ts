@@ -319,6 +319,14 @@ describe('the record', () => {
     expect(String(wide.actual).length).toBeLessThanOrEqual(10_240);
   });
 
+  test.each(['$[*]', '$[0:]'])('%s of two hundred thousand values is an error, not a wait', (path) => {
+    const long = Array.from({ length: 200_000 }, () => 1);
+    expect(evaluateOne(json(long), 'EQUALS', '1', path)).toMatchObject({
+      passed: false,
+      error: expect.stringMatching(/selects more than 100000 values$/),
+    });
+  });
+
   test('a document nested a hundred thousand deep is an error, not a crash', () => {
     const deep: unknown = JSON.parse('['.repeat(100_000) + ']'.repeat(100_000));
     expect(evaluateOne(json(deep), 'EQUALS', '[]', '$').error).toBe('the value is nested too deep');
