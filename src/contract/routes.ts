@@ -21,6 +21,8 @@ export const DEFAULT_TIMING = {
   queueExpiryMs: 360_000,
   /** Without a renewal for this long an agent gets no new offers. */
   suspectMs: 60_000,
+  /** After the service was away, agents may come back for this long before a lease is ended. */
+  settleMs: 60_000,
   /** Leases that may end without a result before a run is given up. */
   maxDeliveries: 3,
 } as const;

@@ -90,6 +90,7 @@ export function timingOf(leaseSeconds: number, queueExpirySeconds: number): Timi
     renewEveryMs: Math.floor(leaseMs / 15),
     acceptMs: Math.min(10_000, Math.max(1000, Math.round(leaseMs / 30))),
     suspectMs: Math.round(leaseMs / 5),
+    settleMs: Math.round(leaseMs / 5),
     queueExpiryMs: queueExpirySeconds * 1000,
     maxDeliveries: DEFAULT_TIMING.maxDeliveries,
   };

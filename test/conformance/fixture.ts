@@ -25,7 +25,7 @@ export class World {
     const store = await place.open();
     const accountId = newId();
     await store.db.insertInto('account').values({ id: accountId, name: 'test' }).execute();
-    const world = new World(store, { ...DEFAULT_TIMING, ...timing }, accountId);
+    const world = new World(store, { ...DEFAULT_TIMING, settleMs: 0, ...timing }, accountId);
     await world.location('here');
     return world;
   }

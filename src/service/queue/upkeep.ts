@@ -19,6 +19,10 @@ const BATCH = 2_000;
 /**
  * Ends leases and waits that are over, and removes old rows, until the signal aborts. Every replica of
  * the service may do it: rows that another one has locked are skipped.
+ *
+ * Leases that ran out while the service was away are the service's fault, not their agents': for
+ * `settleMs` after a start or a failure of the store agents may come back and renew before any lease
+ * is ended.
  */
 export async function upkeep(
   context: { store: Store; timing: Timing; log: Log; retentionDays: number },
@@ -27,9 +31,10 @@ export async function upkeep(
 ): Promise<void> {
   const { store, timing, log, retentionDays } = context;
   let cleanedAt = monoMs() - CLEAN_MS * Math.random();
+  let reapFrom = monoMs() + timing.settleMs;
   while (!signal.aborted) {
     try {
-      const reaped = await transact(store.db, (trx) => reap(trx, timing));
+      const reaped = monoMs() < reapFrom ? [] : await transact(store.db, (trx) => reap(trx, timing));
       if (reaped.length > 0) log.info({ runs: reaped.length }, 'leases ended without a result');
       const expired = await transact(store.db, (trx) => expire(trx, timing));
       if (expired.length > 0) log.warn({ runs: expired.length }, 'runs expired: no agent took them in time');
@@ -39,6 +44,7 @@ export async function upkeep(
         await removeOldRows(store.db, retentionDays, signal);
       }
     } catch (error) {
+      reapFrom = monoMs() + timing.settleMs;
       log.warn({ reason: messageOf(error) }, 'queue upkeep failed');
     }
     await sleep(jitter(SWEEP_MS, 0.2), signal).catch(() => undefined);
