@@ -16,7 +16,7 @@ import { Uploader, type Spool } from './spool/index.ts';
 const FLUSH_MS = 20_000;
 const KILL_FLUSH_MS = 3_000;
 const SAVE_MS = 1_000;
-const READY_LOOK_MS = 50;
+const READY_LOOK_MS = 20;
 
 /** What startAgent prepared. */
 export interface AgentParts {
@@ -157,7 +157,9 @@ export class Agent {
   }
 
   async #watchReadiness(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted && !this.status().ready) await sleep(READY_LOOK_MS, signal).catch(() => {});
+    while (!signal.aborted && this.#reasonAgainst() !== null) {
+      await sleep(READY_LOOK_MS, signal).catch(() => {});
+    }
     if (signal.aborted) return;
     this.#setReady();
     await untilAborted(signal);

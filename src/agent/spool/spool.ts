@@ -6,14 +6,18 @@ import { newId } from '../../kit/ids.ts';
 import type { Log } from '../../kit/log.ts';
 import type { ResultSink } from '../ports.ts';
 import { openDatabase } from './database.ts';
+import { DueTimer } from './due-timer.ts';
 
 /** Largest spool, bytes; at four fifths of it the agent stops taking work. */
 const QUOTA_BYTES = 512 * 1024 * 1024;
 const FULL_SHARE = 0.8;
 const DEAD_KEEP_MS = 7 * 24 * 3_600_000;
 const RETRY_WRITE_MS = 1000;
-/** Commits take at most about half of the event loop: the next waits as long as the last one took. */
-const LONGEST_GROUP_MS = 50;
+/** A scheduled result may wait this long for others; one on demand does not. */
+const GROUP_MS = 25;
+const LONGEST_GROUP_MS = 100;
+/** Removals wait for the next commit, or this long: after a crash the service calls the rest duplicates. */
+const REMOVE_MS = 1000;
 
 export interface SpoolState {
   results: number;
@@ -56,7 +60,7 @@ export class Spool implements ResultSink {
   /** Acknowledged, but not yet removed from a disk that takes no writes. */
   readonly #doomed = new Map<string, string | null>();
   readonly #listeners = new Set<() => void>();
-  #timer: NodeJS.Timeout | NodeJS.Immediate | undefined;
+  readonly #commits = new DueTimer(() => this.#commit());
   #lastCommitMs = 0;
   #bytes = 0;
   #dead = 0;
@@ -106,7 +110,7 @@ export class Spool implements ResultSink {
     this.#bytes += bytes;
     return new Promise((saved) => {
       this.#unsaved.set(resultId, { resultId, runId, token, lane, createdMs: wallMs(), bytes, body, saved });
-      this.#schedule();
+      this.#commits.within(this.#groupMs(lane));
     });
   }
 
@@ -151,33 +155,22 @@ export class Spool implements ResultSink {
       this.#unsaved.delete(id);
       this.#doomed.set(id, rejected.get(id) ?? null);
     }
-    this.#schedule();
+    this.#dead += rejected.size;
+    this.#commits.within(rejected.size > 0 ? GROUP_MS : REMOVE_MS);
   }
 
   /** Writes what waits and closes the file. */
   close(): void {
-    this.#unschedule();
     if (this.#unsaved.size + this.#doomed.size > 0) this.#commit();
-    this.#unschedule();
+    this.#commits.cancel();
     this.#db.close();
   }
 
-  /** Everything that arrives until the timer fires shares one fsync. */
-  #schedule(): void {
-    if (this.#timer !== undefined) return;
-    const waitMs =
-      this.#writeError === null ? Math.min(this.#lastCommitMs, LONGEST_GROUP_MS) : RETRY_WRITE_MS;
-    const commit = (): void => {
-      this.#timer = undefined;
-      this.#commit();
-    };
-    this.#timer = waitMs < 1 ? setImmediate(commit) : setTimeout(commit, waitMs);
-  }
-
-  #unschedule(): void {
-    clearTimeout(this.#timer as NodeJS.Timeout | undefined);
-    clearImmediate(this.#timer as NodeJS.Immediate | undefined);
-    this.#timer = undefined;
+  /** Commits take at most a third of the event loop, and share their fsync with what comes meanwhile. */
+  #groupMs(lane: number): number {
+    if (this.#writeError !== null) return RETRY_WRITE_MS;
+    const least = lane === 0 ? 0 : GROUP_MS;
+    return Math.max(least, Math.min(2 * this.#lastCommitMs, LONGEST_GROUP_MS));
   }
 
   #commit(): void {
@@ -208,7 +201,7 @@ export class Spool implements ResultSink {
     try {
       for (const r of batch) insert.run(r.resultId, r.runId, r.token, r.lane, r.createdMs, r.bytes, r.body);
       for (const [id, reason] of doomed) {
-        if (reason !== null) this.#dead += Number(bury.run(wallMs(), reason, id).changes);
+        if (reason !== null) bury.run(wallMs(), reason, id);
         remove.run(id);
       }
       this.#db.exec('commit');
@@ -224,7 +217,7 @@ export class Spool implements ResultSink {
       this.#log.error({ detail: messageOf(error) }, 'the spool cannot be written; no new runs are taken');
     }
     this.#writeError = messageOf(error);
-    this.#schedule();
+    this.#commits.within(RETRY_WRITE_MS);
     this.#notify();
   }
 
