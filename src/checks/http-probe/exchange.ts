@@ -117,9 +117,10 @@ function readBody(response: IncomingMessage, head: Head, trip: Trip): Promise<Co
   });
 }
 
-function cutShort(head: Head, collector: BodyCollector): TargetFailure {
+/** The connection ended before the body did. */
+export function cutShort(head: Head, collector: BodyCollector): TargetFailure {
   const promised = single(head, 'content-length');
-  const wanted = promised === undefined ? 'before its last chunk' : `of ${promised}`;
+  const wanted = promised === undefined ? 'before its end' : `of ${promised}`;
   const message = `the connection was closed in the middle of the body, after ${collector.received} bytes ${wanted}`;
   return new TargetFailure('ECONNRESET', message, true);
 }

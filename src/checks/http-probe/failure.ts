@@ -71,11 +71,18 @@ function exchangeSentence(code: string, endpoint: string, phase: string, error: 
     const reason = messageOf(error).replace(/^Parse Error:?\s*/, '');
     return `${endpoint} answered something that is not valid HTTP: ${reason || code} (${code})`;
   }
-  if (code.startsWith('ERR_SSL_')) return `TLS broke off while ${phase}: ${messageOf(error)}`;
+  if (/CERTIFICATE_REQUIRED/.test(code)) return `${endpoint} wants a client certificate (${code})`;
+  if (code.startsWith('ERR_SSL_')) return `TLS broke off while ${phase}: ${tlsReason(error)} (${code})`;
   if (code === 'ECONNRESET' || code === 'EPIPE') {
     return `${endpoint} closed the connection while ${phase} (${code})`;
   }
   return `${messageOf(error)} while ${phase}, ${endpoint} (${code})`;
+}
+
+/** OpenSSL's words without its source file, line and queue. */
+export function tlsReason(error: unknown): string {
+  const reason = error instanceof Error && 'reason' in error ? error.reason : undefined;
+  return typeof reason === 'string' ? reason : messageOf(error);
 }
 
 function isNetwork(code: string): boolean {

@@ -1,8 +1,8 @@
-import { connect, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2';
+import { connect, constants, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http2';
 import { STATUS_CODES } from '../../kit/node-http.ts';
 import type { Socket } from 'node:net';
 import { bodyCollector } from './content-coding.ts';
-import { type Exchanged, type Head, NO_BODY, type WireRequest } from './exchange.ts';
+import { cutShort, type Exchanged, type Head, NO_BODY, type WireRequest } from './exchange.ts';
 import { isRedirect } from './redirect.ts';
 import type { Trip } from './trip.ts';
 
@@ -46,7 +46,12 @@ export function exchangeHttp2(
       stream.on('data', (chunk: Buffer) => {
         if (!collector.push(chunk)) finish();
       });
-      stream.once('end', finish);
+      // Node ends a stream that lost its connection like a whole one; only the code tells them apart.
+      stream.once('end', () => {
+        if (stream.rstCode === constants.NGHTTP2_NO_ERROR) return finish();
+        reject(cutShort(head, collector));
+        collector.discard();
+      });
     });
     stream.once('error', reject);
     stream.once('close', onClose);

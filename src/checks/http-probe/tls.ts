@@ -9,7 +9,7 @@ import {
 } from 'node:tls';
 import { codeOf, messageOf } from '../../kit/errors.ts';
 import { wallMs } from '../../kit/clock.ts';
-import { TargetFailure } from './failure.ts';
+import { TargetFailure, tlsReason } from './failure.ts';
 
 /** What a result says about the encryption. */
 export interface TlsFacts {
@@ -196,11 +196,13 @@ function handshakeFailure(error: Error, endpoint: string): TargetFailure {
   if (/NO_APPLICATION_PROTOCOL/.test(code))
     return say(`${endpoint} offers neither HTTP/1.1 nor HTTP/2 (${code})`);
   if (/HANDSHAKE_FAILURE/.test(code)) {
-    return say(`${endpoint} refused the handshake: no cipher or protocol in common (${code})`);
+    return say(
+      `${endpoint} refused the handshake: no cipher or protocol in common, or it wants a client certificate (${code})`,
+    );
   }
   if (/UNRECOGNIZED_NAME/.test(code)) return say(`${endpoint} knows no site of this name (${code})`);
   if (code === 'ECONNRESET' || code === 'EPIPE') {
     return say(`${endpoint} closed the connection during the TLS handshake (${code})`, true);
   }
-  return say(`the TLS handshake with ${endpoint} failed: ${messageOf(error)}`, !code.startsWith('ERR_'));
+  return say(`the TLS handshake with ${endpoint} failed: ${tlsReason(error)}`, !code.startsWith('ERR_'));
 }
