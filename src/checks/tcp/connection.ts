@@ -122,14 +122,16 @@ export interface Received {
 export const READ_LIMITS = { silenceMs: 500, wholeMs: 5000, bytes: 1024 * 1024 } as const;
 
 /**
- * Reads what the peer sends: until it closes, has been silent for 500 ms after its last byte, has sent
- * 1 MB, or 5 s have passed, whichever is first. A reset after some data counts as a close.
+ * Reads what the peer sends: until it closes, has sent 1 MB, or 5 s have passed, whichever is first; or
+ * sooner, when it has been silent for 500 ms after its last byte and what came `isEnough`. A greeting may
+ * be long before the answer. A reset after some data counts as a close.
  *
  * @throws the signal's reason
  */
 export function readAnswer(
   socket: Socket,
   signal: AbortSignal,
+  isEnough: (received: Buffer) => boolean,
   limits: { silenceMs: number; wholeMs: number; bytes: number } = READ_LIMITS,
 ): Promise<Received> {
   return new Promise((resolve, reject) => {
@@ -150,7 +152,7 @@ export function readAnswer(
     };
     const finishIfStill = (before: number): void =>
       void setImmediate(() => {
-        if (size === before) finish();
+        if (size === before && isEnough(Buffer.concat(chunks))) finish();
       });
     const onAbort = (): void => {
       settle();

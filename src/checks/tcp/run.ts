@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { monoMs } from '../../kit/clock.ts';
-import { evaluateAssertions, type EvaluatedAssertion } from '../assertions.ts';
+import { evaluateAssertions, type EvaluatedAssertion, type Sources } from '../assertions.ts';
 import {
   AgentFault,
   type CommonSpec,
@@ -135,12 +135,14 @@ async function talk(
   progress: Progress,
 ): Promise<Failure | null> {
   const { data, assertions } = spec.request;
-  const isDataWanted = assertions.some(({ source }) => source === 'RESPONSE_DATA');
+  const wanted = assertions.filter(({ source }) => source === 'RESPONSE_DATA');
   const hasData = data !== null && data !== '';
-  if (!hasData && !isDataWanted) return null;
+  if (!hasData && wanted.length === 0) return null;
   const startedMs = monoMs();
   if (hasData) socket.write(data);
-  const { bytes, truncated, error } = await readAnswer(socket, context.signal);
+  const isEnough = (received: Buffer): boolean =>
+    evaluateAssertions(wanted, answerSources(received.toString('utf8'))).every(({ passed }) => passed);
+  const { bytes, truncated, error } = await readAnswer(socket, context.signal, isEnough);
   progress.phases['data'] = roundMs(monoMs() - startedMs);
   progress.data = bytes.toString('utf8');
   progress.truncated = truncated;
@@ -158,7 +160,7 @@ function outcome(spec: Spec, progress: Progress, failure: Failure | null): Outco
   if (failure === null) {
     progress.assertions = evaluateAssertions(spec.request.assertions, {
       RESPONSE_TIME: { kind: 'value', value: responseTimeMs ?? 0 },
-      RESPONSE_DATA: { kind: 'text', read: () => progress.data },
+      ...answerSources(progress.data),
     });
   }
   return {
@@ -179,6 +181,8 @@ function outcome(spec: Spec, progress: Progress, failure: Failure | null): Outco
     detail: detailOf(spec, progress, null),
   };
 }
+
+const answerSources = (text: string): Sources => ({ RESPONSE_DATA: { kind: 'text', read: () => text } });
 
 function unexpectedSuccess(spec: Spec, { target }: Progress): Failure | null {
   if (!spec.shouldFail) return null;

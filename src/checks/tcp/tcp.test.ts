@@ -119,6 +119,19 @@ test('a banner is read when it is asserted, even if the server then waits for ev
   expect(await tcp.run(check(port, { assertions }), context())).toMatchObject({ verdict: 'passed' });
 });
 
+test('an answer long after the greeting is waited for while an assertion is not met', async () => {
+  const port = await listen((socket) => {
+    socket.write('220 hello\r\n');
+    socket.once('data', () => void setTimeout(() => socket.write('250 ok\r\n'), 700));
+  });
+  const assertions = [assertion('RESPONSE_DATA', 'CONTAINS', '250')];
+  const outcome = await tcp.run(check(port, { data: 'EHLO me\r\n', assertions }), context());
+  expect(outcome).toMatchObject({
+    verdict: 'passed',
+    detail: { response: { data: '220 hello\r\n250 ok\r\n' } },
+  });
+});
+
 test('a failed assertion fails the check and is shown with its value', async () => {
   const port = await listen((socket) => socket.end('-ERR'));
   const assertions = [
@@ -261,7 +274,7 @@ test('a peer that never speaks is given up after the time for the whole answer',
   const result = await connectInTurn([{ address: '127.0.0.1', port }], context().signal);
   if (!('socket' in result)) throw new Error('not connected');
   const limits = { silenceMs: 10, wholeMs: 30, bytes: 10 };
-  expect(await readAnswer(result.socket, context().signal, limits)).toMatchObject({
+  expect(await readAnswer(result.socket, context().signal, () => true, limits)).toMatchObject({
     truncated: false,
     error: null,
   });
