@@ -12,6 +12,7 @@ const LOOK_EVERY_MS = 10_000;
  */
 export class ExtraAuthorities {
   readonly #path: string;
+  readonly #others = tls.getCACertificates('default');
   #seen: string;
 
   /** @throws FatalError exit 2 when the file is not readable PEM */
@@ -50,7 +51,7 @@ export class ExtraAuthorities {
     const pem = readFileSync(this.#path, 'utf8');
     const found = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g);
     if (found === null) throw new Error('it holds no certificate');
-    tls.setDefaultCACertificates([...tls.getCACertificates('bundled'), ...found]);
+    tls.setDefaultCACertificates([...this.#others, ...found]);
   }
 
   #stamp(): string {

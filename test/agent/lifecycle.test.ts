@@ -1,9 +1,8 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
-import { connect, type AddressInfo, type Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { ExitCode } from '../../src/kit/errors.ts';
+import { connectProxy } from '../support/connect-proxy.ts';
 import { standInJob, startTestAgent, temporaryFolder } from '../support/agent.ts';
 import { startFakeService, until, type FakeService } from '../support/fake-service.ts';
 
@@ -225,29 +224,4 @@ function isAlive(pid: number): boolean {
   } catch {
     return false;
   }
-}
-
-/** A proxy that knows CONNECT only, and remembers what it was asked for. */
-async function connectProxy(): Promise<{ url: string; asked: string[] } & AsyncDisposable> {
-  const asked: string[] = [];
-  const sockets = new Set<Socket>();
-  const server = createServer((_request, response) => response.writeHead(501).end());
-  server.on('connection', (socket) => sockets.add(socket));
-  server.on('connect', (request, client: Socket) => {
-    asked.push(request.url ?? '');
-    const [host = '', port] = (request.url ?? '').split(':');
-    const upstream = connect(Number(port), host, () => client.write('HTTP/1.1 200 OK\r\n\r\n'));
-    upstream.on('error', () => client.destroy());
-    client.on('error', () => upstream.destroy());
-    upstream.pipe(client).pipe(upstream);
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    asked,
-    [Symbol.asyncDispose]: async () => {
-      for (const socket of sockets) socket.destroy();
-      await new Promise((resolve) => server.close(resolve));
-    },
-  };
 }

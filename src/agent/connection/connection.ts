@@ -1,7 +1,7 @@
 import { arch, platform } from 'node:os';
 import { CloseCode, PROTOCOL, type FromAgent, type RunRef } from '../../contract/index.ts';
 import { backoffMs, monoMs, sleep, wallMs } from '../../kit/clock.ts';
-import { ExitCode, FatalError, messageOf } from '../../kit/errors.ts';
+import { ExitCode, FatalError } from '../../kit/errors.ts';
 import { maskSecret, newId } from '../../kit/ids.ts';
 import type { Log } from '../../kit/log.ts';
 import type { Recorder, ReleaseReason, RunHolder, ServiceLink } from '../ports.ts';
@@ -11,7 +11,7 @@ import {
   BROKEN,
   isRefusal,
   LINK_TIMING,
-  OpenError,
+  openError,
   type Closed,
   type Link,
   type LinkKind,
@@ -199,8 +199,7 @@ export class Connection implements ServiceLink {
   }
 
   #openFailed(kind: LinkKind, error: unknown): Closed {
-    const fault =
-      error instanceof OpenError ? error : new OpenError({ code: BROKEN, reason: messageOf(error) }, false);
+    const fault = openError(error);
     if (!fault.unreachable && fault.closed.code === BROKEN) this.#choice.openFailed(kind);
     return fault.closed;
   }

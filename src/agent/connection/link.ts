@@ -1,3 +1,4 @@
+import { codeOf, messageOf } from '../../kit/errors.ts';
 import { CloseCode, POLL_HOLD_MS, type FromAgent } from '../../contract/index.ts';
 
 /** Why a link ended. `code` as in CloseCode; 1000 we ended it; 1006 it broke or never came about. */
@@ -80,6 +81,22 @@ export function isRefusal(code: number): boolean {
   return codes.includes(code);
 }
 
+const UNKNOWN_AUTHORITY = [
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+];
+
+/** Why a link could not be opened, from what was thrown. */
+export function openError(error: unknown): OpenError {
+  if (error instanceof OpenError) return error;
+  const code = codeOf(error);
+  const unknown = code !== undefined && UNKNOWN_AUTHORITY.includes(code);
+  const cure = unknown ? '; set NODE_EXTRA_CA_CERTS to a PEM file with the authority that signed it' : '';
+  const closed = { code: BROKEN, reason: `${messageOf(error)}${cure}` };
+  return new OpenError(closed, code !== undefined && NO_ROUTE.includes(code), { cause: error });
+}
+
 const NO_ROUTE = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'ENETUNREACH', 'EHOSTUNREACH', 'ENETDOWN'];
-export const isUnreachable = (code: string | undefined): boolean =>
-  code !== undefined && NO_ROUTE.includes(code);

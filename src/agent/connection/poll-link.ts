@@ -1,11 +1,10 @@
 import { OpenSession, Poll, type FromAgent } from '../../contract/index.ts';
-import { codeOf, messageOf } from '../../kit/errors.ts';
 import type { Reply } from '../ports.ts';
 import {
   BROKEN,
   codeOfStatus,
   ENDED,
-  isUnreachable,
+  openError,
   OpenError,
   type Closed,
   type Link,
@@ -44,11 +43,7 @@ async function open(
   const answer = await post(client, OpenSession.path, { messages: [hello] }, limited).catch(
     (error: unknown) => {
       signal.throwIfAborted();
-      throw error instanceof OpenError
-        ? error
-        : new OpenError({ code: BROKEN, reason: messageOf(error) }, isUnreachable(codeOf(error)), {
-            cause: error,
-          });
+      throw openError(error);
     },
   );
   if (answer.close !== undefined) throw new OpenError(answer.close, false);
@@ -120,7 +115,7 @@ class PollLink implements Link {
       for (const message of answer.messages) this.#receive(message);
       if (answer.close !== undefined) this.#end(answer.close);
     } catch (error) {
-      this.#end(error instanceof OpenError ? error.closed : { code: BROKEN, reason: messageOf(error) });
+      this.#end(openError(error).closed);
     }
   }
 

@@ -1,12 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import { WebSocket, type RawData } from 'ws';
 import { CONNECT_PATH, MAX_FRAME_BYTES, SUBPROTOCOL, type FromAgent } from '../../contract/index.ts';
-import { codeOf } from '../../kit/errors.ts';
 import {
   BROKEN,
   codeOfStatus,
   ENDED,
-  isUnreachable,
+  openError,
   OpenError,
   type Closed,
   type Link,
@@ -95,11 +94,7 @@ function opened(socket: WebSocket, signal: AbortSignal): Promise<void> {
     socket.terminate();
     reject(refusal(response));
   });
-  socket.once('error', (error) => {
-    reject(
-      new OpenError({ code: BROKEN, reason: error.message }, isUnreachable(codeOf(error)), { cause: error }),
-    );
-  });
+  socket.once('error', (error) => reject(openError(error)));
   return promise.finally(() => signal.removeEventListener('abort', abort));
 }
 
