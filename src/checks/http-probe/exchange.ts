@@ -1,23 +1,12 @@
-import type { IncomingMessage } from 'node:http';
-import { request as httpRequest, STATUS_CODES } from '../../kit/node-http.ts';
 import type { Socket } from 'node:net';
 import { codeOf } from '../../kit/errors.ts';
+import { AnswerReader, type Head } from './answer-reader.ts';
 import { type BodyCollector, bodyCollector, type CollectedBody } from './content-coding.ts';
 import { TargetFailure } from './failure.ts';
 import { isRedirect } from './redirect.ts';
 import type { Trip } from './trip.ts';
 
-/** Real sites send 20 KB of headers and curl takes 300 KB; beyond this the answer is a clear failure. */
-const HEADER_LIMIT_BYTES = 256 * 1024;
-
-/** Status line and header fields of an answer. */
-export interface Head {
-  status: number;
-  statusText: string;
-  httpVersion: string;
-  /** By lower-case name; repeated fields joined by ", ", but set-cookie always a list. */
-  headers: Record<string, string | string[]>;
-}
+export type { Head } from './answer-reader.ts';
 
 export interface Exchanged {
   head: Head;
@@ -36,7 +25,7 @@ export interface WireRequest {
 
 /**
  * Sends one HTTP/1.1 request on `socket` and reads the answer. The body of a redirect that is followed
- * is not read.
+ * is not read. The socket is destroyed at the end: what comes behind a complete answer is nobody's.
  *
  * @param onHead called as soon as the header fields are there
  * @throws TargetFailure or the error of the socket
@@ -49,73 +38,63 @@ export function exchange(
   onHead: (head: Head) => void,
 ): Promise<Exchanged> {
   return new Promise((resolve, reject) => {
-    const request = httpRequest({
-      method: wire.method,
-      path: wire.path,
-      headers: wire.headers,
-      setHost: false,
-      maxHeaderSize: HEADER_LIMIT_BYTES,
-      // Bare line feeds, folded fields, a length besides chunks: clients take them. What makes these
-      // dangerous is a connection that others share, and this one ends with the answer.
-      insecureHTTPParser: true,
-      createConnection: () => socket,
-    });
-    // Node's parser drops what comes after a thousand fields without a word; the bytes are the limit.
-    request.maxHeadersCount = 0;
-    let answer: IncomingMessage | undefined;
-    const onResponse = (response: IncomingMessage): void => {
-      answer = response;
-      try {
-        const head = headOf(response);
+    let answer: { head: Head; collector: BodyCollector | undefined } | undefined;
+    const reader = new AnswerReader(wire.method, {
+      onHead: (head) => {
         onHead(head);
         const goesOn = followRedirects && isRedirect(head.status, single(head, 'location'));
-        if (!goesOn)
-          return void readBody(response, head, trip).then((body) => resolve({ head, body }), reject);
+        const collector = goesOn ? undefined : bodyCollector(single(head, 'content-encoding'));
+        answer = { head, collector };
+        return !goesOn;
+      },
+      onBody: (bytes) => answer?.collector?.push(bytes) ?? false,
+      onEnd: () => {
         socket.destroy();
-        resolve({ head, body: NO_BODY });
-      } catch (error) {
-        socket.destroy();
-        reject(error);
-      }
-    };
-    request.once('response', onResponse);
-    // 101 to a request that asked for no upgrade: an answer without a body.
-    request.once('upgrade', (response) => {
+        if (answer === undefined) return;
+        const { head, collector } = answer;
+        if (collector === undefined) return resolve({ head, body: NO_BODY });
+        trip.clock.stop();
+        collector.finish().then((body) => resolve({ head, body }), reject);
+      },
+    });
+    const fail = (error: unknown): void => {
+      if (reader.isDone) return;
       socket.destroy();
-      const head = headOf(response);
-      onHead(head);
-      resolve({ head, body: NO_BODY });
-    });
-    // Bytes behind a complete answer are nobody's.
-    request.on('error', (error) => {
-      if (answer?.complete !== true) reject(error);
-    });
+      const { head, collector } = answer ?? {};
+      const brokeOff = head && collector && reader.isInBody && codeOf(error) === 'ECONNRESET';
+      reject(brokeOff ? cutShort(head, collector) : error);
+      collector?.discard();
+    };
     trip.clock.enter('firstByte');
     socket.once('data', () => trip.clock.enter('download'));
-    request.end(wire.body ?? undefined);
+    socket.on('data', (bytes: Buffer) => {
+      try {
+        reader.push(bytes);
+      } catch (error) {
+        fail(error);
+      }
+    });
+    socket.on('error', fail);
+    const onClose = (): void => void (reader.close() || fail(closedEarly()));
+    socket.once('end', onClose);
+    socket.once('close', onClose);
+    send(socket, wire);
   });
 }
 
-function readBody(response: IncomingMessage, head: Head, trip: Trip): Promise<CollectedBody> {
-  const collector = bodyCollector(single(head, 'content-encoding'));
-  return new Promise<CollectedBody>((resolve, reject) => {
-    const finish = (): void => {
-      trip.clock.stop();
-      collector.finish().then(resolve, reject);
-    };
-    response.on('data', (chunk: Buffer) => {
-      if (collector.push(chunk)) return;
-      response.removeAllListeners('data');
-      response.destroy();
-      finish();
-    });
-    response.once('end', finish);
-    response.once('error', (error) => {
-      reject(codeOf(error) === 'ECONNRESET' ? cutShort(head, collector) : error);
-      collector.discard();
-    });
-  });
+function send(socket: Socket, { method, path, headers, body }: WireRequest): void {
+  let head = `${method} ${path} HTTP/1.1\r\n`;
+  for (let at = 0; at < headers.length; at += 2) head += `${headers[at]}: ${headers[at + 1]}\r\n`;
+  head += '\r\n';
+  if (body === null || body.length === 0) return void socket.write(head, 'latin1');
+  socket.cork();
+  socket.write(head, 'latin1');
+  socket.write(body);
+  socket.uncork();
 }
+
+const closedEarly = (): Error =>
+  Object.assign(new Error('the connection was closed'), { code: 'ECONNRESET' });
 
 /** The connection ended before the body did. */
 export function cutShort(head: Head, collector: BodyCollector): TargetFailure {
@@ -129,43 +108,4 @@ export function cutShort(head: Head, collector: BodyCollector): TargetFailure {
 export function single({ headers }: Head, name: string): string | undefined {
   const value = headers[name];
   return typeof value === 'string' ? value : undefined;
-}
-
-function headOf(response: IncomingMessage): Head {
-  const status = response.statusCode ?? 0;
-  return {
-    status,
-    statusText: response.statusMessage || STATUS_CODES[status] || '',
-    httpVersion: response.httpVersion,
-    headers: headersOf(response.rawHeaders),
-  };
-}
-
-/** Cannot be joined: browsers and curl take the first of several. */
-const SINGLE_FIELDS = new Set(['location', 'content-type']);
-
-/** @throws TargetFailure */
-function headersOf(raw: string[]): Head['headers'] {
-  const headers: Head['headers'] = {};
-  for (let index = 0; index < raw.length; index += 2) {
-    const name = (raw[index] ?? '').toLowerCase();
-    const value = utf8Of(raw[index + 1] ?? '');
-    if (value.includes('\0')) {
-      throw new TargetFailure('HPE_INVALID_HEADER_TOKEN', `the header ${name} contains a NUL byte`, false);
-    }
-    const known = Object.hasOwn(headers, name) ? headers[name] : undefined;
-    if (Array.isArray(known)) known.push(value);
-    else if (name === 'set-cookie') headers[name] = [value];
-    else if (name === '__proto__' || (known !== undefined && SINGLE_FIELDS.has(name))) continue;
-    else headers[name] = known === undefined ? value : `${known}, ${value}`;
-  }
-  return headers;
-}
-
-/** Header bytes arrive as Latin-1; servers that send more than ASCII mostly mean UTF-8. */
-function utf8Of(value: string): string {
-  // oxlint-disable-next-line no-control-regex -- the point is to find what is not ASCII
-  if (/^[\x00-\x7f]*$/.test(value)) return value;
-  const decoded = Buffer.from(value, 'latin1').toString('utf8');
-  return decoded.includes('\uFFFD') ? value : decoded;
 }
