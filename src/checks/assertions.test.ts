@@ -261,6 +261,13 @@ describe('headers', () => {
   });
 });
 
+test('of named numbers the property chooses one, or none the first', () => {
+  const source: Source = { kind: 'fields', fields: { avg: 2, max: 9 } };
+  expect(evaluateOne(source, 'EQUALS', '9', 'max').passed).toBe(true);
+  expect(evaluateOne(source, 'EQUALS', '2').passed).toBe(true);
+  expect(evaluateOne(source, 'EQUALS', '2', 'mean').error).toBe('the property must be one of avg, max');
+});
+
 describe('the record', () => {
   test('keeps what was asserted, in order, each on its own', () => {
     const items = evaluateAssertions(

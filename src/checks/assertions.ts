@@ -15,7 +15,7 @@ export type Source =
   | { kind: 'json'; read(): unknown }
   /** Header fields by lower-case name, several values in order; the property names one of them. */
   | { kind: 'headers'; headers: Readonly<Record<string, string | string[]>> }
-  /** Named numbers, of which the property chooses one: LATENCY. */
+  /** Named numbers, of which the property chooses one, or none the first: LATENCY. */
   | { kind: 'fields'; fields: Readonly<Record<string, number | null>> };
 
 /** By the source names of the check type, `STATUS_CODE` and so on. */
@@ -110,7 +110,8 @@ function headerValues(headers: Readonly<Record<string, string | string[]>>, name
 }
 
 function fieldOf(fields: Readonly<Record<string, number | null>>, property: string): number | null {
-  const value = Object.hasOwn(fields, property) ? fields[property] : undefined;
+  const name = property === '' ? Object.keys(fields)[0] : property;
+  const value = name !== undefined && Object.hasOwn(fields, name) ? fields[name] : undefined;
   if (value !== undefined) return value;
   throw new Incomparable(`the property must be one of ${Object.keys(fields).join(', ')}`);
 }

@@ -19,6 +19,10 @@ test.each(['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EPIPE'])(
   },
 );
 
+test('a broadcast address is no rule of this machine', async () => {
+  expect(await localFaultOf(failing('EACCES'), '255.255.255.255')).toBeNull();
+});
+
 test('an unreachable network is the news of a router where this machine has a route', async () => {
   expect(await localFaultOf(failing('ENETUNREACH'), '127.0.0.1')).toBeNull();
   expect(await localFaultOf(new Error('no code'), '127.0.0.1')).toBeNull();

@@ -24,13 +24,16 @@ const NO_ROUTE = new Set(['ENETUNREACH', 'EHOSTUNREACH', 'ENETDOWN']);
  */
 export async function localFaultOf(error: unknown, address: string): Promise<AgentFault | null> {
   const code = codeOf(error);
-  if (code === undefined) return null;
+  if (code === undefined || (code === 'EACCES' && isBroadcast(address))) return null;
   const ours = OURS[code];
   if (ours !== undefined) return new AgentFault(code, `${ours} (${messageOf(error)})`, {}, { cause: error });
   if (!NO_ROUTE.has(code) || (await hasRoute(address))) return null;
   const message = `this machine has no route to ${address}`;
   return new AgentFault('NETWORK_UNREACHABLE', message, {}, { cause: error });
 }
+
+/** The system refuses these in the same words as a rule of the firewall, but who wants them is at fault. */
+const isBroadcast = (address: string): boolean => isIP(address) === 4 && address.endsWith('.255');
 
 /** Whether this machine knows a way to an IP address. Connecting a datagram socket asks that and sends nothing. */
 export function hasRoute(address: string): Promise<boolean> {

@@ -28,7 +28,7 @@ export function judge(
     ...findings.assertions.filter(({ passed }) => !passed).map(asFailure),
   ];
   if (overMaxResponseTime) {
-    const message = `the ${measure} of ${shownMs(measuredMs ?? 0)} is above the limit of ${limits.maxResponseTime} ms`;
+    const message = `the ${measure} of ${roundMs(measuredMs ?? 0)} ms is above the limit of ${limits.maxResponseTime} ms`;
     failures.push({ code: 'MAX_RESPONSE_TIME', message, network: false });
   }
   const degraded = isOver(limits.degradedResponseTime) || findings.degraded === true;
@@ -62,8 +62,6 @@ const asFailure = (assertion: EvaluatedAssertion): Failure => ({
   message: assertionMessage(assertion),
   network: false,
 });
-
-const shownMs = (ms: number): string => `${Math.round(ms * 10) / 10} ms`;
 
 /** Durations in results have three decimals: whole µs. */
 export const roundMs = (ms: number): number => Math.round(ms * 1000) / 1000;

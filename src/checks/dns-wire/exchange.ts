@@ -82,7 +82,11 @@ function settleOnce(
 }
 
 const silence = (server: ServerAddress, timeoutMs: number): ExchangeError =>
-  new ExchangeError('TIMEOUT', server, `no answer from ${serverText(server)} within ${timeoutMs} ms`);
+  new ExchangeError(
+    'TIMEOUT',
+    server,
+    `no answer from ${serverText(server)} within ${Math.round(timeoutMs)} ms`,
+  );
 
 function asExchangeError(error: unknown, server: ServerAddress): ExchangeError {
   if (error instanceof ExchangeError) return error;
