@@ -48,6 +48,13 @@ describe('the spool', () => {
     expect(again.state).toMatchObject({ results: 3, dead: 0, full: false, writeError: null });
   });
 
+  test('a result that no batch could carry keeps its verdict and loses its detail', async () => {
+    const spool = spoolIn();
+    const huge = runResult({ detail: { text: 'x'.repeat(2_000_000) } });
+    await spool.accept(huge, 1);
+    expect(JSON.parse(spool.body(huge.resultId)!)).toEqual({ ...huge, detail: {} });
+  });
+
   test('results of one moment share a commit', async () => {
     const spool = spoolIn();
     const exec = vi.spyOn(DatabaseSync.prototype, 'exec');

@@ -11,6 +11,8 @@ import { DueTimer } from './due-timer.ts';
 /** Largest spool, bytes; at four fifths of it the agent stops taking work. */
 const QUOTA_BYTES = 512 * 1024 * 1024;
 const FULL_SHARE = 0.8;
+/** Below the 2 MiB that a batch may have, in any encoding of most texts. */
+const MAX_RESULT_CHARS = 1024 * 1024;
 const DEAD_KEEP_MS = 7 * 24 * 3_600_000;
 const RETRY_WRITE_MS = 1000;
 /** A scheduled result may wait this long for others; one on demand does not. */
@@ -104,7 +106,7 @@ export class Spool implements ResultSink {
   }
 
   accept(result: RunResult, lane: number): Promise<void> {
-    const body = JSON.stringify(result);
+    const body = this.#textOf(result);
     const { resultId, runId, token } = result;
     const bytes = Buffer.byteLength(body);
     this.#bytes += bytes;
@@ -164,6 +166,18 @@ export class Spool implements ResultSink {
     if (this.#unsaved.size + this.#doomed.size > 0) this.#commit();
     this.#commits.cancel();
     this.#db.close();
+  }
+
+  /** A verdict without its detail is worth more than a result that no batch can carry. */
+  #textOf(result: RunResult): string {
+    const text = JSON.stringify(result);
+    if (text.length <= MAX_RESULT_CHARS) return text;
+    this.#log.warn(
+      { runId: result.runId, chars: text.length },
+      'a result is too long; its detail is left out',
+    );
+    const errors = result.errors.slice(0, 20).map((e) => ({ ...e, message: e.message.slice(0, 1000) }));
+    return JSON.stringify({ ...result, errors, detail: {} });
   }
 
   /** Commits take at most a third of the event loop, and share their fsync with what comes meanwhile. */
