@@ -27,8 +27,11 @@ function watchedFile<T>(path: string, parse: (text: string) => T): () => T {
     if (value !== undefined && monoMs() - checkedMs < RECHECK_MS) return value;
     checkedMs = monoMs();
     const newStamp = stampOf(path);
-    if (value === undefined || newStamp !== stamp) value = parse(newStamp === '' ? '' : read(path));
-    stamp = newStamp;
+    if (value !== undefined && newStamp === stamp) return value;
+    const text = newStamp === '' ? '' : read(path);
+    // What could not be read this time (no free descriptor, just being replaced) is read the next time.
+    if (text !== undefined) stamp = newStamp;
+    value = text === undefined && value !== undefined ? value : parse(text ?? '');
     return value;
   };
 }
@@ -39,12 +42,11 @@ function stampOf(path: string): string {
   return stat ? `${stat.ino} ${stat.mtimeMs} ${stat.size}` : '';
 }
 
-function read(path: string): string {
+function read(path: string): string | undefined {
   try {
     return readFileSync(path, 'utf8');
   } catch {
-    // Gone between the two calls, or not ours to read: nothing is known from it.
-    return '';
+    return undefined;
   }
 }
 
