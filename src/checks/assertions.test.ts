@@ -261,6 +261,24 @@ describe('headers', () => {
   });
 });
 
+test('after three patterns that had to be stopped the rest is not evaluated', () => {
+  const list = Array.from({ length: 50 }, () => assertion('X', 'NOT_NULL', '', '(a+)+$'));
+  const found = evaluateAssertions(list, { X: text(`${'a'.repeat(5000)}!`) });
+  expect(found.slice(0, 3).map(({ error }) => error)).toEqual(
+    Array.from({ length: 3 }, () => 'reading the property took longer than 200 ms and was stopped'),
+  );
+  expect(found[49]).toMatchObject({
+    passed: false,
+    error: 'not evaluated, because 3 assertions before it took too long',
+  });
+});
+
+test('a pattern over many values has one limit for all of them', () => {
+  const many = Array.from({ length: 20 }, () => `${'a'.repeat(25)}!`);
+  const [found] = evaluateAssertions([assertion('X', 'NOT_NULL', '', '$[*]', '(a+)+$')], { X: json(many) });
+  expect(found?.error).toBe('reading the property took longer than 200 ms and was stopped');
+});
+
 test('of named numbers the property chooses one, or none the first', () => {
   const source: Source = { kind: 'fields', fields: { avg: 2, max: 9 } };
   expect(evaluateOne(source, 'EQUALS', '9', 'max').passed).toBe(true);

@@ -42,7 +42,27 @@ interface Subject {
 export function evaluateAssertions(assertions: readonly Assertion[], sources: Sources): EvaluatedAssertion[] {
   if (assertions.length === 0) return [];
   const readOnce = remembering(sources);
-  return assertions.map((assertion) => evaluate(assertion, readOnce));
+  let slow = 0;
+  return assertions.map((assertion) => {
+    if (slow >= SLOW_MAX) return unevaluated(assertion);
+    try {
+      return evaluate(assertion, readOnce);
+    } catch (error) {
+      if (!(error instanceof TooSlow)) throw error;
+      slow++;
+      return failedToRead(assertion, `reading the property ${error.message}`);
+    }
+  });
+}
+
+/** Each assertion that had to be stopped held up the whole probe; the verdict is clear after the first. */
+const SLOW_MAX = 3;
+
+const unevaluated = (assertion: Assertion): EvaluatedAssertion =>
+  failedToRead(assertion, `not evaluated, because ${SLOW_MAX} assertions before it took too long`);
+
+function failedToRead(assertion: Assertion, error: string): EvaluatedAssertion {
+  return { ...assertion, actual: null, error, passed: false };
 }
 
 /** One sentence for a failed assertion: what was wanted, what was there. */
@@ -63,6 +83,7 @@ function evaluate(assertion: Assertion, sources: Sources): EvaluatedAssertion {
     const passed = holds(subject, assertion);
     return { ...item, actual: shown(subject), error: null, passed };
   } catch (error) {
+    if (error instanceof TooSlow) throw error;
     return { ...item, actual: subject ? shown(subject) : null, error: reasonOf(error), passed: false };
   }
 }
@@ -119,23 +140,31 @@ function fieldOf(fields: Readonly<Record<string, number | null>>, property: stri
 /** The second extraction, on each text value. */
 function extracted(subject: Subject, regex: string | null): Subject {
   if (regex === null || regex === '') return subject;
-  const values = subject.values.map((value) =>
-    typeof value === 'object' && value !== null ? value : captured(String(value), regex),
+  const regExp = compilePattern(regex);
+  // One limit for all: a list may have 100,000 values.
+  const values = within(PATTERN_LIMIT_MS, () =>
+    subject.values.map((value) =>
+      typeof value === 'object' && value !== null ? value : capture(regExp, String(value)),
+    ),
   );
   return { ...subject, values };
+}
+
+function captured(text: string, pattern: string): string | null {
+  if (pattern === '') return text;
+  const regExp = compilePattern(pattern);
+  return within(PATTERN_LIMIT_MS, () => capture(regExp, text));
 }
 
 /**
  * First capture group of the first match; null without a match. The whole match is never taken, so a
  * pattern without a group can yield nothing and says so instead of failing silently for ever.
  */
-function captured(text: string, pattern: string): string | null {
-  if (pattern === '') return text;
-  const regExp = compilePattern(pattern);
-  const match = within(PATTERN_LIMIT_MS, () => regExp.exec(text));
+function capture(regExp: RegExp, text: string): string | null {
+  const match = regExp.exec(text);
   if (match && match.length < 2) {
     throw new Incomparable(
-      `the regular expression has no capture group; put the part to compare in (…): ${pattern}`,
+      `the regular expression has no capture group; put the part to compare in (…): ${regExp.source}`,
     );
   }
   return match?.[1] ?? null;
@@ -159,7 +188,6 @@ function shown({ values }: Subject): EvaluatedAssertion['actual'] {
 function reasonOf(error: unknown): string {
   // Documents nested tens of thousands deep exhaust the stack of every recursive reader.
   if (error instanceof RangeError) return 'the value is nested too deep';
-  if (error instanceof TooSlow) return `reading the property ${error.message}`;
   return messageOf(error);
 }
 
