@@ -22,10 +22,21 @@ interface Tool {
   args: string[];
 }
 
+/** Both tools remember here what was clean, which halves the time of the next check. */
+const CACHE = 'node_modules/.cache/vedette';
+
 const TOOLS: readonly Tool[] = [
-  { name: 'types', script: 'node_modules/typescript/bin/tsc', args: ['-p', '.'] },
+  {
+    name: 'types',
+    script: 'node_modules/typescript/bin/tsc',
+    args: ['-p', '.', '--incremental', '--tsBuildInfoFile', `${CACHE}/types`],
+  },
   { name: 'lint', script: 'node_modules/oxlint/bin/oxlint', args: ['--type-aware', '--quiet'] },
-  { name: 'format', script: 'node_modules/prettier/bin/prettier.cjs', args: ['--check', '.'] },
+  {
+    name: 'format',
+    script: 'node_modules/prettier/bin/prettier.cjs',
+    args: ['--check', '--cache', '--cache-location', `${CACHE}/format`, '.'],
+  },
   { name: 'generated text', script: 'test/support/gen.ts', args: ['--check'] },
 ];
 

@@ -26,7 +26,7 @@ function tallyOf(modules: readonly TestModule[]): Tally {
       const result = test.result();
       if (result.state === 'passed') tally.passed++;
       else if (result.state === 'failed') tally.failed++;
-      else if (result.state === 'skipped') count(tally.skipped, result.note ?? 'no reason given');
+      else if (result.state === 'skipped') count(tally.skipped, result.note ?? 'their file says why, above');
     }
   }
   return tally;
