@@ -32,7 +32,11 @@ async function benchProbes(): Promise<Row[]> {
       console.log('no peer: the Debian package prometheus-blackbox-exporter is not installed');
     const found: Row[] = [];
     if (runs('uptime') && peer !== undefined) found.push(...(await benchUptime(targets, probe, peer)));
-    if (runs('distortion')) found.push(...(await benchDistortion(targets, probe, peer)));
+    if (runs('distortion') && targets.slow === undefined) {
+      console.log('distortion skipped: the Debian package libnginx-mod-http-echo is not installed');
+    } else if (runs('distortion') && targets.slow !== undefined) {
+      found.push(...(await benchDistortion(targets.slow, probe, peer)));
+    }
     return found;
   } finally {
     probe.stop();

@@ -1,5 +1,6 @@
-import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -7,15 +8,17 @@ import { join } from 'node:path';
 import { freePort } from './blackbox.ts';
 import { until } from './measure.ts';
 
-/** What both sides probe: nginx plain and TLS 1.3 (1,024-byte body), dnsmasq, a 50 ms server. */
+const ECHO_MODULE = '/usr/lib/nginx/modules/ngx_http_echo_module.so';
+
+/** What both sides probe: nginx plain and TLS 1.3 (1,024-byte body, and an answer after 50 ms), dnsmasq. */
 export interface Targets {
   caFile: string;
   plainUrl: string;
   tlsUrl: string;
   tcp: { host: string; port: number };
   dns: { host: string; port: number };
-  slowPlainUrl: string;
-  slowTlsUrl: string;
+  /** Answer after 50 ms. Undefined without nginx's echo module; a server in JavaScript would be too inexact. */
+  slow: { plainUrl: string; tlsUrl: string } | undefined;
   stop(): void;
 }
 
@@ -51,7 +54,6 @@ export async function startTargets(): Promise<Targets> {
       { stdio: 'inherit' },
     ),
   ];
-  const slow = await startSlowServer(certificate);
   await until(() => accepts(plain));
   await until(() => accepts(dns));
   return {
@@ -60,9 +62,10 @@ export async function startTargets(): Promise<Targets> {
     tlsUrl: `https://127.0.0.1:${tls}/`,
     tcp: { host: '127.0.0.1', port: plain },
     dns: { host: '127.0.0.1', port: dns },
-    slowPlainUrl: `http://127.0.0.1:${slow.plain}/`,
-    slowTlsUrl: `https://127.0.0.1:${slow.tls}/`,
-    stop: () => [...children, slow.child].forEach((child) => child.kill()),
+    slow: existsSync(ECHO_MODULE)
+      ? { plainUrl: `http://127.0.0.1:${plain}/slow`, tlsUrl: `https://127.0.0.1:${tls}/slow` }
+      : undefined,
+    stop: () => children.forEach((child) => child.kill()),
   };
 }
 
@@ -96,6 +99,7 @@ function makeCertificate(folder: string): Certificate {
 
 /** One worker, no session cache and no tickets: every handshake is a full one. */
 const nginxConfig = (folder: string, plain: number, tls: number): string => `
+${existsSync(ECHO_MODULE) ? `load_module ${ECHO_MODULE};` : ''}
 daemon off; worker_processes 1;${process.getuid?.() === 0 ? ' user root;' : ''} pid ${folder}/nginx.pid; error_log stderr error;
 events { worker_connections 4096; }
 http {
@@ -106,18 +110,6 @@ http {
     listen 127.0.0.1:${plain} backlog=4096; listen 127.0.0.1:${tls} ssl backlog=4096;
     ssl_certificate ${folder}/cert.pem; ssl_certificate_key ${folder}/key.pem;
     ssl_protocols TLSv1.3; ssl_session_cache off; ssl_session_tickets off; root ${folder};
+    ${existsSync(ECHO_MODULE) ? 'location /slow { echo_sleep 0.05; echo ok; }' : ''}
   }
 }`;
-
-async function startSlowServer(
-  certificate: Certificate,
-): Promise<{ child: ChildProcess; plain: number; tls: number }> {
-  const child = spawn(
-    process.execPath,
-    [new URL('slow-server.ts', import.meta.url).pathname, certificate.cert, certificate.key],
-    { stdio: ['ignore', 'pipe', 'inherit'] },
-  );
-  const [line] = (await once(child.stdout!, 'data')) as [Buffer];
-  const { plain, tls } = JSON.parse(line.toString()) as { plain: number; tls: number };
-  return { child, plain, tls };
-}

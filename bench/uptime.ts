@@ -100,7 +100,7 @@ export async function benchUptime(targets: Targets, probe: ProbeProcess, peer: B
       ms: WINDOW_MS,
       max: MAX_CHECKS,
     };
-    await probe.run({ ...order, ms: 500 });
+    await probe.run({ ...order, ms: WINDOW_MS });
     const ours: Figures[] = [];
     const theirs: { perSecond: number; cpuMsPerCheck: number }[] = [];
     for (let i = 0; i < WINDOWS; i++) {
@@ -146,14 +146,14 @@ async function blackboxWindow(
  * exactly 50 ms: p95 of the excess at 1, 16 and 64 checks at once.
  */
 export async function benchDistortion(
-  targets: Targets,
+  slow: NonNullable<Targets['slow']>,
   probe: ProbeProcess,
   peer: Blackbox | undefined,
 ): Promise<Row[]> {
   const rows: Row[] = [];
   const kinds = [
-    { name: 'plain', url: targets.slowPlainUrl, module: 'http_plain', goalAt64: 0.5 },
-    { name: 'TLS', url: targets.slowTlsUrl, module: 'http_tls', goalAt64: 1 },
+    { name: 'plain', url: slow.plainUrl, module: 'http_plain', goalAt64: 0.5 },
+    { name: 'TLS', url: slow.tlsUrl, module: 'http_tls', goalAt64: 1 },
   ];
   for (const kind of kinds) {
     for (const concurrency of [1, 16, 64]) {

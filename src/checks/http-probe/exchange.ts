@@ -49,12 +49,19 @@ export function exchange(
       },
       onBody: (bytes) => answer?.collector?.push(bytes) ?? false,
       onEnd: () => {
-        socket.destroy();
         if (answer === undefined) return;
         const { head, collector } = answer;
-        if (collector === undefined) return resolve({ head, body: NO_BODY });
+        if (collector === undefined) {
+          socket.destroy();
+          return resolve({ head, body: NO_BODY });
+        }
         trip.clock.stop();
-        collector.finish().then((body) => resolve({ head, body }), reject);
+        // Other answers may lie ready in this turn of the loop. They are read, and their time is taken,
+        // before the work on this one begins.
+        setImmediate(() => {
+          socket.destroy();
+          collector.finish().then((body) => resolve({ head, body }), reject);
+        });
       },
     });
     const fail = (error: unknown): void => {
