@@ -6,7 +6,7 @@ import { connectProxy } from '../support/connect-proxy.ts';
 import { standInJob, startTestAgent, temporaryFolder } from '../support/agent.ts';
 import { startFakeService, until, type FakeService } from '../support/fake-service.ts';
 
-const timing = { renewEveryMs: 100, leaseMs: 5_000 };
+const timing = { renewEveryMs: 100, leaseMs: 20_000 };
 
 test('a key that is refused at the first start ends the agent with exit code 4 and one line', async () => {
   await using service = await startFakeService();
@@ -105,13 +105,13 @@ test('where sockets do not pass the long poll is used, and the socket again once
   await using agent = await startTestAgent(service, {}, { pollForMs: 300 });
   await agent.ready;
   expect((await service.session()).kind).toBe('poll');
-  const job = standInJob({ sleepMs: 1_000 });
+  const job = standInJob({ sleepMs: 60_000 });
   service.offer(job);
   await service.heard('accept');
   service.refuseUpgrade = undefined;
   const { hello } = await service.session(({ kind }) => kind === 'socket');
   expect(hello.running).toMatchObject([{ runId: job.runId }]);
-  await service.resultOf(job);
+  await service.cancel(job);
 });
 
 test('sockets that something cuts young lead to the long poll', async () => {
@@ -163,7 +163,7 @@ test("a Ctrl-C in the terminal reaches the agent's process group, not its probes
   await using service = await startFakeService({ timing });
   using folder = temporaryFolder();
   const { child, port } = await startProgram(service, folder.path, true);
-  const job = standInJob({ sleepMs: 300 });
+  const job = standInJob({ sleepMs: 1_500 });
   service.offer(job);
   await service.heard('accept');
   const probes = await probePids(port);

@@ -4,7 +4,9 @@ import { newId } from '../../src/kit/ids.ts';
 import { standInJob, startTestAgent, type TestAgent } from '../support/agent.ts';
 import { startFakeService, until, type FakeService } from '../support/fake-service.ts';
 
-const TIMING = { renewEveryMs: 60, leaseMs: 2_000 };
+const TIMING = { renewEveryMs: 60, leaseMs: 20_000 };
+/** Longer than any test: ends by cancelling, losing or giving back. */
+const LONG = { sleepMs: 60_000 };
 const LINK = { openTimeoutMs: 2_000, pingEveryMs: 100, silentMs: 300, pollAnswerMs: 400 };
 
 interface Scene extends AsyncDisposable {
@@ -62,14 +64,13 @@ describe.each(['socket', 'poll'] as const)('over %s', (kind) => {
       token: 1,
       flags: { hasFailures: true, hasErrors: false },
     });
-    await until('an empty inventory', () =>
-      s.service.said.some((m, i) => m.t === 'renew' && i > 3 && m.d.running.length === 0 && m.d.free === 8),
-    );
+    s.service.forget();
+    await s.service.heard('renew', ({ running, free }) => running.length === 0 && free === 8);
   });
 
   test('a run under way is in every renewal until its result is taken', async () => {
     await using s = await scene();
-    const job = standInJob({ sleepMs: 300 });
+    const job = standInJob(LONG);
     s.service.offer(job);
     const renewal = await s.service.heard('renew', ({ running }) => running.length === 1);
     expect(renewal.running[0]).toMatchObject({ runId: job.runId, token: 1, phase: 'running' });
@@ -90,19 +91,20 @@ describe.each(['socket', 'poll'] as const)('over %s', (kind) => {
 
   test('a run that the service says is lost is ended and leaves no result', async () => {
     await using s = await scene();
-    const job = standInJob({ sleepMs: 5_000 });
+    const job = standInJob(LONG);
     s.service.lease = (running) => ({
       lost: running.map(({ runId, token }) => ({ runId, token, why: 'gone' })),
     });
     s.service.offer(job);
     await s.service.heard('renew', ({ running }) => running.length === 1);
+    s.service.forget();
     await s.service.heard('renew', ({ running, free }) => running.length === 0 && free === 8);
     expect(s.service.results).toEqual([]);
   });
 
   test.each(['push', 'lease'] as const)('a cancel by %s ends the run with a cancelled result', async (by) => {
     await using s = await scene();
-    const job = standInJob({ sleepMs: 20_000 });
+    const job = standInJob(LONG);
     s.service.offer(job);
     await s.service.heard('accept');
     const runs = [{ runId: job.runId, token: 1 }];
@@ -113,7 +115,7 @@ describe.each(['socket', 'poll'] as const)('over %s', (kind) => {
 
   test('goaway: the agent leaves, comes back after the wait with its runs, and finishes them', async () => {
     await using s = await scene();
-    const job = standInJob({ sleepMs: 600 });
+    const job = standInJob(LONG);
     s.service.offer(job);
     await s.service.heard('accept');
     const first = await s.service.session();
@@ -121,18 +123,19 @@ describe.each(['socket', 'poll'] as const)('over %s', (kind) => {
     const second = await s.service.session(({ epoch }) => epoch > first.epoch);
     expect(second.hello.running).toMatchObject([{ runId: job.runId, token: 1, phase: 'running' }]);
     expect(second.hello.agentId).toBe(first.hello.agentId);
-    await s.service.resultOf(job);
+    expect(await s.service.cancel(job)).toMatchObject({ runId: job.runId, token: 1 });
   });
 
   test('runs that the welcome drops are ended', async () => {
     await using s = await scene();
-    const job = standInJob({ sleepMs: 20_000 });
+    const job = standInJob(LONG);
     s.service.offer(job);
     await s.service.heard('accept');
     s.service.drop = [{ runId: job.runId, token: 1, why: 'taken by another agent' }];
     const first = await s.service.session();
     first.close(CloseCode.goingAway, 'restart');
     await s.service.session(({ epoch }) => epoch > first.epoch);
+    s.service.forget();
     await s.service.heard('renew', ({ running, free }) => running.length === 0 && free === 8);
     expect(s.service.results).toEqual([]);
   });
@@ -144,18 +147,20 @@ describe.each(['socket', 'poll'] as const)('over %s', (kind) => {
     s.service.offer(job);
     await s.service.resultOf(job);
     s.service.offer(job);
-    await until('two more renewals', () => s.service.said.filter(({ t }) => t === 'renew').length > 6);
+    s.service.forget();
+    await until('two more renewals', () => s.service.said.filter(({ t }) => t === 'renew').length > 1);
     expect(s.service.results).toHaveLength(1);
   });
 
   test('an offer under a newer token replaces the run; one under an older token is ignored', async () => {
     await using s = await scene();
-    const old = standInJob({ sleepMs: 20_000 }, { token: 2 });
+    const old = standInJob(LONG, { token: 2 });
     s.service.offer(old);
     await s.service.heard('accept', ({ runs }) => runs[0]?.token === 2);
     s.service.offer({ ...old, token: 3, spec: {} });
     s.service.offer({ ...old, token: 1, spec: {} });
     await s.service.resultOf({ ...old, token: 3 });
+    s.service.forget();
     await s.service.heard('renew', ({ running, free }) => running.length === 0 && free === 8);
     expect(s.service.results.map(({ token }) => token)).toEqual([3]);
   });
@@ -229,19 +234,19 @@ describe.each(['socket', 'poll'] as const)('over %s', (kind) => {
 
   test('a link that passes nothing any more is found, and the runs go on over the next', async () => {
     await using s = await scene({ timing: { renewEveryMs: 100, leaseMs: 20_000 } }, {}, { linkTiming: LINK });
-    const job = standInJob({ sleepMs: 1_200 });
+    const job = standInJob(LONG);
     s.service.offer(job);
     await s.service.heard('accept');
     const first = await s.service.session();
     first.freeze();
     const second = await s.service.session(({ epoch }) => epoch > first.epoch);
     expect(second.hello.running).toMatchObject([{ runId: job.runId }]);
-    await s.service.resultOf(job);
+    await s.service.cancel(job);
   });
 
   test('without confirmation the agent ends a run before its lease is over', async () => {
     await using s = await scene({ timing: { renewEveryMs: 50, leaseMs: 800 } });
-    const job = standInJob({ sleepMs: 20_000 });
+    const job = standInJob(LONG);
     s.service.lease = () => undefined;
     s.service.offer(job);
     await s.service.heard('accept');
@@ -251,15 +256,15 @@ describe.each(['socket', 'poll'] as const)('over %s', (kind) => {
   });
 
   test('confirmed leases keep a run alive far beyond one lease', async () => {
-    await using s = await scene({ timing: { renewEveryMs: 50, leaseMs: 300 } });
-    const job = standInJob({ sleepMs: 900 });
+    await using s = await scene({ timing: { renewEveryMs: 50, leaseMs: 1_000 } });
+    const job = standInJob({ sleepMs: 1_800 });
     s.service.offer(job);
     expect(await s.service.resultOf(job)).toMatchObject({ flags: { hasErrors: false, isCancelled: false } });
   });
 
   test('drain: the run under way finishes, new ones are declined, then bye', async () => {
     await using s = await scene();
-    const job = standInJob({ sleepMs: 400 });
+    const job = standInJob({ sleepMs: 1_500 });
     const late = standInJob();
     s.service.offer(job);
     await s.service.heard('accept');
@@ -279,7 +284,7 @@ describe.each(['socket', 'poll'] as const)('over %s', (kind) => {
 
   test('drain past its time: the run is given back', async () => {
     await using s = await scene({ timing: TIMING }, { AGENT_DRAIN_TIMEOUT: '0' });
-    const job = standInJob({ sleepMs: 20_000 });
+    const job = standInJob(LONG);
     s.service.offer(job);
     await s.service.heard('accept');
     await s.agent.drain();

@@ -71,6 +71,10 @@ export interface FakeService extends AsyncDisposable {
   /** The first message of this kind that matches; waits for it. */
   heard<T extends FromAgent['t']>(t: T, where?: (d: Said[T]) => boolean): Promise<Said[T]>;
   resultOf(job: Job): Promise<RunResult>;
+  /** Forgets what was said, so that `heard` waits for news. */
+  forget(): void;
+  /** Cancels a run that would go on for long, and waits for its end. */
+  cancel(job: Job): Promise<RunResult>;
 }
 
 export async function startFakeService(
@@ -162,6 +166,15 @@ class Fake implements FakeService {
       }
       return undefined;
     }).then(({ data }) => data);
+  }
+
+  forget(): void {
+    this.said.length = 0;
+  }
+
+  cancel(job: Job): Promise<RunResult> {
+    this.#live().send('cancel', { runs: [{ runId: job.runId, token: job.token }], graceMs: 100 });
+    return this.resultOf(job);
   }
 
   resultOf({ runId, token }: Job): Promise<RunResult> {
