@@ -1,8 +1,13 @@
 import { createEnvironment, execute } from '../../checks/execute.ts';
+import { warmUp } from '../../checks/warm-up.ts';
 import { serveProbe } from './serve.ts';
 
 /** Entry of a probe process. */
 serveProbe((setup) => {
   const environment = createEnvironment(setup);
-  return (job, signal) => execute(job, environment, signal);
+  const warm = warmUp(environment);
+  return async (job, signal) => {
+    await warm;
+    return execute(job, environment, signal);
+  };
 });

@@ -6,7 +6,7 @@ const HERE = import.meta.url;
 /** Beside this file, in the sources as in the build. */
 export const PROBE_ENTRY = new URL(HERE.endsWith('.ts') ? './child.ts' : './child.js', HERE);
 
-const SYSTEM_FILES = ['/etc/resolv.conf', '/etc/hosts', '/etc/nsswitch.conf', '/etc/services'];
+const SYSTEM_FILES = ['/etc/resolv.conf', '/etc/hosts', '/etc/nsswitch.conf', '/etc/services', '/etc/ssl'];
 
 /**
  * A probe process: it sees our code, what name resolution reads and the extra authorities; its
@@ -24,6 +24,8 @@ export function probeProgram(options: {
     env: {
       TZ: 'UTC',
       LANG: 'C.UTF-8',
+      // What the machine trusts, as curl does, besides the authorities that Node brings along.
+      NODE_USE_SYSTEM_CA: '1',
       ...(options.ping ? { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' } : {}),
       ...(extraCaCerts === undefined ? {} : { NODE_EXTRA_CA_CERTS: extraCaCerts }),
     },
