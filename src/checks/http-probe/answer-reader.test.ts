@@ -46,6 +46,10 @@ const ANSWERS: Record<string, string> = {
 };
 
 describe('an answer', () => {
+  test.each(['HTTP/1.2 200 OK', 'HTTP/2 200', 'HTTP/2.0 200 OK'])('that says %s is taken', (line) => {
+    expect(whole(`${line}\r\nContent-Length: 2\r\n\r\nok`)).toMatchObject({ body: 'ok', complete: true });
+  });
+
   test.each(Object.entries(ANSWERS))('%s is read whole', (_, text) => {
     expect(whole(text)).toMatchObject({
       head: { status: 200, statusText: 'OK', headers: { 'x-a': 'b' } },
@@ -97,6 +101,12 @@ describe('an answer', () => {
     ['nothing of HTTP', 'SSH-2.0-OpenSSH\r\n', 'HPE_INVALID_CONSTANT'],
     ['a body alone, as in HTTP/0.9', '<html></html>', 'HPE_INVALID_CONSTANT'],
     ['another version', 'HTTP/3.0 200 OK\r\n\r\n', 'HPE_INVALID_VERSION'],
+    ['interim answers without end', 'HTTP/1.1 103 E\r\nX: y\r\n\r\n'.repeat(15_000), 'HPE_HEADER_OVERFLOW'],
+    [
+      'trailers without end',
+      `HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n${'X-T: 1\r\n'.repeat(50_000)}`,
+      'HPE_HEADER_OVERFLOW',
+    ],
     ['no status', 'HTTP/1.1 OK\r\n\r\n', 'HPE_INVALID_STATUS'],
     ['a status of four digits', 'HTTP/1.1 2000 OK\r\n\r\n', 'HPE_INVALID_STATUS'],
     ['a field without colon', 'HTTP/1.1 200 OK\r\nnothing\r\n\r\n', 'HPE_INVALID_HEADER_TOKEN'],

@@ -43,6 +43,8 @@ export class AnswerReader {
   #state: State = 'head';
   /** Bytes of the body, or of the present chunk, that are still to come. */
   #left = 0;
+  /** Of interim answers and trailers, which are read for nothing and may have no end. */
+  #idleBytes = 0;
 
   constructor(method: string, sink: AnswerSink) {
     this.#isHead = method === 'HEAD';
@@ -91,6 +93,7 @@ export class AnswerReader {
         });
       case 'trailers':
         return this.#takeLine(bytes, (line) => {
+          this.#countIdle(line);
           if (line === '') this.#end();
         });
       case 'done':
@@ -107,7 +110,10 @@ export class AnswerReader {
     }
     const head = parseHead(taken.text);
     // Interim answers come before the one that counts; 101 asks for nothing more to be read here.
-    if (head.status >= 100 && head.status < 200 && head.status !== 101) return taken.rest;
+    if (head.status >= 100 && head.status < 200 && head.status !== 101) {
+      this.#countIdle(taken.text);
+      return taken.rest;
+    }
     const framing = this.#framingOf(head);
     const isWanted = this.#sink.onHead(head);
     if (!isWanted || framing === 'none' || (framing === 'length' && this.#left === 0)) this.#end();
@@ -154,6 +160,11 @@ export class AnswerReader {
     return taken.rest;
   }
 
+  #countIdle(text: string): void {
+    this.#idleBytes += text.length;
+    if (this.#idleBytes > HEADER_LIMIT_BYTES) throw invalid('HPE_HEADER_OVERFLOW', 'too many header fields');
+  }
+
   #give(bytes: Buffer): void {
     if (bytes.length > 0 && !this.#sink.onBody(bytes)) this.#end();
   }
@@ -180,7 +191,8 @@ const invalid = (code: string, reason: string): InvalidAnswer => new InvalidAnsw
 const notHttp = (): InvalidAnswer =>
   invalid('HPE_INVALID_CONSTANT', 'Expected HTTP/, the start of a status line');
 
-const STATUS_LINE = /^HTTP\/(1\.[01]) +(\d{3})(?:[ \t]+(.*))?$/i;
+/** Higher versions stand there by mistake: curl goes on in HTTP/1.1, which is what was asked for. */
+const STATUS_LINE = /^HTTP\/(1\.\d|2(?:\.0)?) +(\d{3})(?:[ \t]+(.*))?$/i;
 
 /** @throws InvalidAnswer */
 function parseHead(text: string): Head {
@@ -188,10 +200,10 @@ function parseHead(text: string): Head {
   const [, httpVersion, digits, reason] = STATUS_LINE.exec(lines[0]?.trimEnd() ?? '') ?? [];
   if (httpVersion === undefined || digits === undefined) {
     if (!/^HTTP\//i.test(text)) throw notHttp();
-    const isVersion = /^HTTP\/1\.[01] /i.test(text);
+    const isVersion = /^HTTP\/(1\.\d|2(\.0)?) /i.test(text);
     throw isVersion
       ? invalid('HPE_INVALID_STATUS', 'the status line has no status of three digits')
-      : invalid('HPE_INVALID_VERSION', 'the status line names a version that is not HTTP/1.0 or HTTP/1.1');
+      : invalid('HPE_INVALID_VERSION', 'the status line names no version of HTTP that is known');
   }
   const status = Number(digits);
   return {

@@ -44,8 +44,13 @@ export function bodyCollector(contentEncoding: string | undefined): BodyCollecto
   return names.length === 0 ? new PlainBody() : new EncodedBody(names, contentEncoding ?? '');
 }
 
+/** So many chunks become one: a body of single bytes would cost a hundred times its size. */
+const CHUNKS_MAX = 1024;
+
 class PlainBody implements BodyCollector {
-  readonly #chunks: Buffer[] = [];
+  #chunks: Buffer[] = [];
+  /** Since the last time that chunks became one. */
+  #loose: Buffer[] = [];
   #size = 0;
   #truncated = false;
 
@@ -56,19 +61,27 @@ class PlainBody implements BodyCollector {
   push(chunk: Buffer): boolean {
     const room = BODY_LIMIT - this.#size;
     this.#truncated ||= chunk.length > room;
-    this.#chunks.push(chunk.length > room ? chunk.subarray(0, room) : chunk);
+    this.#loose.push(chunk.length > room ? chunk.subarray(0, room) : chunk);
+    if (this.#loose.length === CHUNKS_MAX) this.#join();
     this.#size += Math.min(chunk.length, room);
     return !this.#truncated;
   }
 
   async finish(): Promise<CollectedBody> {
-    const [first] = this.#chunks;
-    const bytes = this.#chunks.length === 1 && first ? first : Buffer.concat(this.#chunks, this.#size);
+    const all = [...this.#chunks, ...this.#loose];
+    const [first] = all;
+    const bytes = all.length === 1 && first ? first : Buffer.concat(all, this.#size);
     return { bytes, truncated: this.#truncated };
   }
 
   discard(): void {
-    this.#chunks.length = 0;
+    this.#chunks = [];
+    this.#loose = [];
+  }
+
+  #join(): void {
+    this.#chunks.push(Buffer.concat(this.#loose));
+    this.#loose = [];
   }
 }
 

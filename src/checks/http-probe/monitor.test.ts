@@ -461,6 +461,13 @@ describe('the answer', () => {
     expect(outcome).toMatchObject({ verdict: 'failed', failures: [{ code: 'HTTP_STATUS' }] });
   });
 
+  test('a body of many tiny chunks is put together', async () => {
+    const text = Array.from({ length: 5000 }, (_, index) => String(index % 10)).join('');
+    const chunks = Array.from(text, (char) => `1\r\n${char}\r\n`).join('');
+    const outcome = await bodyOf(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${chunks}0\r\n\r\n`);
+    expect(outcome.detail.response?.body).toBe(text);
+  });
+
   test('a body over 25 MB is read up to there and is no failure', async () => {
     const part = Buffer.alloc(1024 * 1024, 'a');
     await using server = await httpServer((_, response) => {
