@@ -1,18 +1,20 @@
-import { mkdtempSync, mkdirSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { ExitCode } from '../kit/errors.ts';
 import { readEnvironment } from './environment.ts';
 
-const file = (text: string): string => {
-  const path = join(mkdtempSync(join(tmpdir(), 'vedette-env-')), '.env');
-  writeFileSync(path, text);
-  return path;
-};
+function envFile(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'vedette-env-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  return join(folder, '.env');
+}
 
 test('the environment wins over .env, an empty variable does not', () => {
-  const env = readEnvironment({ LOG_LEVEL: 'warn', API_KEY: '' }, file('LOG_LEVEL=debug\nAPI_KEY="pl_1"\n'));
+  const file = envFile();
+  writeFileSync(file, 'LOG_LEVEL=debug\nAPI_KEY="pl_1"\n');
+  const env = readEnvironment({ LOG_LEVEL: 'warn', API_KEY: '' }, file);
   expect(env).toEqual({ LOG_LEVEL: 'warn', API_KEY: 'pl_1' });
 });
 
@@ -21,7 +23,7 @@ test('no .env is fine', () => {
 });
 
 test('a .env that cannot be read is bad configuration', () => {
-  const folder = join(mkdtempSync(join(tmpdir(), 'vedette-env-')), '.env');
+  const folder = envFile();
   mkdirSync(folder);
   expect(() => readEnvironment({}, folder)).toThrow(expect.objectContaining({ exitCode: ExitCode.usage }));
 });

@@ -1,4 +1,4 @@
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
@@ -14,6 +14,7 @@ const serviceUrl = `http://127.0.0.1:${port}`;
 const started: Program[] = [];
 afterAll(() => {
   for (const { child } of started) child.kill('SIGKILL');
+  rmSync(folder, { recursive: true });
 });
 
 function start(command: string, env: Record<string, string>): Program {

@@ -58,6 +58,7 @@ afterEach(() => {
       // Ended, as it should have.
     }
   }
+  rmSync(project, { recursive: true });
 });
 const count = (text: string, part: string): number => text.split(part).length - 1;
 

@@ -1,8 +1,8 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { demoChecks } from '../../src/cli/demo-checks.ts';
 import { startDemoTarget, type DemoTarget } from '../../src/cli/demo-target.ts';
 import { listenOn } from '../support/targets/ports.ts';
@@ -70,7 +70,9 @@ describe('vedette run', () => {
   });
 
   test('reads a file', async () => {
-    const file = join(mkdtempSync(join(tmpdir(), 'vedette-run-')), 'check.json');
+    const folder = mkdtempSync(join(tmpdir(), 'vedette-run-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const file = join(folder, 'check.json');
     writeFileSync(file, JSON.stringify(page('/')));
     expect(await runVedette(['run', file])).toMatchObject({ code: 0 });
   });

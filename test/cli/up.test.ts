@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, statSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
@@ -7,7 +7,8 @@ import { waitUntil } from '../support/programs.ts';
 import { freePort } from '../support/targets/ports.ts';
 import { runVedette, vedette, type Program } from './program.ts';
 
-const dataDir = join(mkdtempSync(join(tmpdir(), 'vedette-up-')), 'data');
+const folder = mkdtempSync(join(tmpdir(), 'vedette-up-'));
+const dataDir = join(folder, 'data');
 const [port, healthPort] = [await freePort(), await freePort()];
 const args = ['up', '--data-dir', dataDir, '--port', String(port), '--health-port', String(healthPort)];
 const health = `http://127.0.0.1:${healthPort}`;
@@ -15,6 +16,7 @@ const health = `http://127.0.0.1:${healthPort}`;
 const started: Program[] = [];
 afterAll(() => {
   for (const { child } of started) child.kill('SIGKILL');
+  rmSync(folder, { recursive: true });
 });
 
 async function startUp(): Promise<Program> {

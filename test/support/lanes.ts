@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { provision } from './provision.ts';
@@ -81,14 +81,16 @@ const seconds = (begun: number): string => `${((performance.now() - begun) / 100
 type Verdict = Tally & { success: boolean };
 
 async function runVitest(args: readonly string[]): Promise<Verdict> {
+  // Everything temporary goes with this folder. PostgreSQL's own user must get through it.
   const folder = await mkdtemp(join(tmpdir(), 'vedette-tests-'));
+  await chmod(folder, 0o755);
   const file = join(folder, 'tally.json');
   try {
     const reporters = ['--reporter=default', `--reporter=${join(root, 'test/support/tally.ts')}`];
     const { ok } = await run(
       'node_modules/vitest/vitest.mjs',
       ['run', '-c', 'test/vitest.config.ts', ...reporters, ...args],
-      { TALLY_FILE: file },
+      { TALLY_FILE: file, TMPDIR: folder },
     );
     return { ...(await readTally(file)), success: ok };
   } finally {
