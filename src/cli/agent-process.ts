@@ -58,7 +58,7 @@ async function killSoon(child: ChildProcess, ended: Promise<number>): Promise<vo
 export function agentEnvironment(env: Environment, own: Environment): Environment {
   const settings = Object.values(agentSettings).flatMap(({ name }) => [name, `${name}_FILE`]);
   const proxies = ['https_proxy', 'http_proxy', 'no_proxy'];
-  const allowed = [...settings, ...proxies, 'PATH', 'HOME', 'TZ', 'LANG', 'TMPDIR'];
+  const allowed = [...settings, ...proxies, 'NODE_USE_SYSTEM_CA', 'PATH', 'HOME', 'TZ', 'LANG', 'TMPDIR'];
   const passed = allowed.filter((name) => env[name] !== undefined).map((name) => [name, env[name]]);
   return { ...Object.fromEntries(passed), ...own };
 }

@@ -187,7 +187,12 @@ function tryNode(node) {
  * only this process.
  */
 function handOver(node, args) {
-  const env = { ...process.env, PATH: `${binFolder}${delimiter}${withoutOwnBin(process.env.PATH ?? '')}` };
+  const env = {
+    // Trust what the machine trusts, as other programs on it do, besides what Node.js brings along.
+    NODE_USE_SYSTEM_CA: '1',
+    ...process.env,
+    PATH: `${binFolder}${delimiter}${withoutOwnBin(process.env.PATH ?? '')}`,
+  };
   const child = spawn(node, args, { stdio: 'inherit', env });
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
   child.on('error', (error) => {
