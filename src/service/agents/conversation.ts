@@ -69,13 +69,16 @@ export class Conversation {
   }
 
   /**
-   * The carrier is gone: nothing more is handled.
+   * The carrier is gone. What came before is still handled: an agent that is told to stop at once gives
+   * its runs back and closes without waiting for an answer.
    *
    * @param elsewhere true when another replica may go on with the session
    */
   end(elsewhere = false): void {
-    this.#over = true;
-    this.#session?.end(elsewhere);
+    this.#tail = this.#tail.then(() => {
+      this.#over = true;
+      this.#session?.end(elsewhere);
+    });
   }
 
   async #inTurn(frame: Frame): Promise<void> {

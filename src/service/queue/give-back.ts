@@ -92,9 +92,14 @@ export function compare(
   };
 }
 
-/** Takes back what was not accepted or not renewed in time. @returns the runs, at most 500 */
-export async function reap(trx: Trx, timing: Timing): Promise<OpenRun[]> {
-  const runs = await lockSome(trx, sql`r.state in (1, 2) and r.lease_until < now()`);
+/**
+ * Takes back what was not accepted in time, or, with `leases`, not renewed in time.
+ *
+ * @returns the runs, at most 500
+ */
+export async function reap(trx: Trx, timing: Timing, what: 'offers' | 'leases'): Promise<OpenRun[]> {
+  const state = what === 'offers' ? RunState.offered : RunState.running;
+  const runs = await lockSome(trx, sql`r.state = ${state} and r.lease_until < now()`);
   await giveBack(trx, runs, 'lost', timing);
   return runs;
 }

@@ -34,7 +34,10 @@ export async function upkeep(
   let reapFrom = monoMs() + timing.settleMs;
   while (!signal.aborted) {
     try {
-      const reaped = monoMs() < reapFrom ? [] : await transact(store.db, (trx) => reap(trx, timing));
+      const reaped = await transact(store.db, (trx) => reap(trx, timing, 'offers'));
+      if (monoMs() >= reapFrom) {
+        reaped.push(...(await transact(store.db, (trx) => reap(trx, timing, 'leases'))));
+      }
       if (reaped.length > 0) log.info({ runs: reaped.length }, 'leases ended without a result');
       const expired = await transact(store.db, (trx) => expire(trx, timing));
       if (expired.length > 0) log.warn({ runs: expired.length }, 'runs expired: no agent took them in time');
