@@ -32,7 +32,7 @@ export function assertionFields<const S extends string, const C extends Comparis
         property: z.string().default(''),
         // Numbers and booleans are accepted and kept as their text, as the interface's clients send both.
         target: z.union([z.string(), z.number(), z.boolean()]).transform(String).default(''),
-        regex: z.string().nullable().default(null),
+        regex: z.string().nullable().default(''),
       }),
     )
     .default([]);
@@ -57,8 +57,5 @@ export const httpAddress = z
   .string()
   .min(1, 'must not be empty')
   .max(2048)
-  .refine(
-    (text) => text.startsWith('{{') || /^https?:\/\//i.test(text),
-    'must start with http:// or https://',
-  )
+  .regex(/^(\{\{|[hH][tT][tT][pP][sS]?:\/\/)/, 'must start with http:// or https://')
   .refine((text) => text.includes('{{') || URL.canParse(text), 'is not a valid URL');

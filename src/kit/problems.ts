@@ -43,15 +43,17 @@ function fieldsAt(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
 
 function unwrap(schema: unknown): unknown {
   let at = schema;
-  while (
-    at instanceof z.ZodOptional ||
-    at instanceof z.ZodNullable ||
-    at instanceof z.ZodDefault ||
-    at instanceof z.ZodPrefault
-  ) {
-    at = at.unwrap();
+  for (;;) {
+    if (at instanceof z.ZodPipe) at = at.in instanceof z.ZodTransform ? at.out : at.in;
+    else if (
+      at instanceof z.ZodOptional ||
+      at instanceof z.ZodNullable ||
+      at instanceof z.ZodDefault ||
+      at instanceof z.ZodPrefault
+    ) {
+      at = at.unwrap();
+    } else return at;
   }
-  return at;
 }
 
 /** Words for what zod found. A message written at the schema itself wins over these. */

@@ -241,6 +241,17 @@ describe('paths and methods', () => {
     expect((await service.get('/v1/checks/')).status).toBe(200);
   });
 
+  test('a client that offers HTTP/2 on the way is answered in HTTP/1.1', async () => {
+    const { hostname, port } = new URL(service.url);
+    const socket = connect(Number(port), hostname);
+    socket.write(
+      `GET /v1/accounts/me HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${API_KEY}\r\n` +
+        'connection: close, Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n\r\n',
+    );
+    const [head] = (await socket.setEncoding('utf8').toArray()) as string[];
+    expect(head).toMatch(/^HTTP\/1\.1 200 /);
+  });
+
   test('what is not HTTP is refused', async () => {
     expect((await raw('\u0001\u0002', '/')).status).toBe(400);
     const { status } = await raw('GET', `/${'a'.repeat(100_000)}`);

@@ -46,10 +46,12 @@ describe('an entry', () => {
   test('carries everything that the run found out', async () => {
     const checkId = await makeCheck({ name: 'entry' });
     const detail = {
-      apiCheckResult: { requestError: 'connect ECONNREFUSED', response: { status: 0 }, odd: '\u{1F600}' },
+      apiCheckResult: { requestError: 'connect ECONNREFUSED', response: null, odd: '\u{1F600}' },
     };
     const measured = { eventLoopDelayMs: 3.5, resolvedAddress: '192.0.2.7' };
-    await run(checkId, 1, { ...failedBy('ECONNREFUSED', 'refused by 192.0.2.7'), detail, measured });
+    const stoppedAt = '2026-01-01T00:00:01.250Z';
+    const failed = failedBy('ECONNREFUSED', 'refused by 192.0.2.7');
+    await run(checkId, 1, { ...failed, stoppedAt, detail, measured });
     const { body } = await list(checkId);
     expect(body).toMatchObject({ length: 1, nextId: null });
     expect(body.entries[0]).toEqual({
@@ -63,10 +65,11 @@ describe('an entry', () => {
       overMaxResponseTime: false,
       runLocation: place.slug,
       startedAt: '2026-01-01T00:00:01.000Z',
-      stoppedAt: '2026-01-01T00:00:01.000Z',
+      stoppedAt,
       created_at: expect.any(String),
-      responseTime: null,
-      apiCheckResult: detail.apiCheckResult,
+      // What the interface types as a number and an object is one, also when nothing answered.
+      responseTime: 250,
+      apiCheckResult: { ...detail.apiCheckResult, response: {} },
       tcpCheckResult: null,
       dnsCheckResult: null,
       icmpCheckResult: null,

@@ -82,6 +82,44 @@ describe.each(ROUTES)('a %s check', (route, name) => {
   });
 });
 
+describe('the other names of a TCP request', () => {
+  const create = async (request: object) =>
+    service.post('/v1/checks/tcp', { ...checkBody('tcp'), request: { port: 443, ...request } });
+
+  test.each([
+    [
+      { url: 'a.test', body: 'PING' },
+      { hostname: 'a.test', data: 'PING' },
+    ],
+    [
+      { hostname: 'a.test', url: null, data: 'PING', body: null },
+      { hostname: 'a.test', data: 'PING' },
+    ],
+    [
+      { hostname: 'a.test', url: 'a.test' },
+      { hostname: 'a.test', data: null },
+    ],
+    [{ url: 'a.test', hostname: null }, { hostname: 'a.test' }],
+  ])('%j', async (sent, stored) => {
+    const { status, body } = await create(sent);
+    expect(status).toBe(201);
+    expect(body['request']).toMatchObject(stored);
+    expect(body['request']).not.toHaveProperty('url');
+    expect(body['request']).not.toHaveProperty('body');
+  });
+
+  test('must not disagree with its name', async () => {
+    const { status, body } = await create({ hostname: 'a.test', url: 'b.test', body: 5, odd: 1 });
+    expect(status).toBe(400);
+    expect(body.message).toBe('request.url: must be the same as hostname, or absent');
+    const odd = await create({ hostname: 'a.test', body: 5, odd: 1 });
+    expect(odd.body.message).toBe(
+      'request.data: must be a string; ' +
+        'request.odd: is not a known field (allowed: hostname, port, data, ipFamily, assertions)',
+    );
+  });
+});
+
 describe('updates', () => {
   test('replace the request as a whole, so that left-out members get their defaults', async () => {
     const made = await create('url', { request: { url: 'https://example.com', skipSSL: true } });

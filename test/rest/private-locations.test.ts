@@ -34,6 +34,7 @@ describe('a private location', () => {
           updated_at: null,
         },
       ],
+      minAgentVersion: null,
       lastSeen: null,
       agentCount: 0,
       created_at: expect.any(String),
@@ -159,7 +160,11 @@ test('connected agents are counted, and shown by version when asked for', async 
   const { id, key } = await service.location();
   const agents = [await startAgent(service.url, key), await startAgent(service.url, key)];
   const read = await service.get(`${PATH}/${id}`);
-  expect(read.body).toMatchObject({ agentCount: 2, lastSeen: expect.any(String) });
+  expect(read.body).toMatchObject({
+    agentCount: 2,
+    lastSeen: expect.any(String),
+    minAgentVersion: '0.1.0',
+  });
   expect(read.body).not.toHaveProperty('runningAgents');
   const list = await service.get<Entry[]>(PATH, { versions: true });
   expect(list.body.find((each) => each.id === id)).toMatchObject({

@@ -41,7 +41,12 @@ describe('the OpenAPI document', () => {
   test('has every route once, with its errors', () => {
     for (const { about, access } of routes) {
       const operation = document.paths[about.path]![about.method.toLowerCase()]!;
-      const expected = [about.status, ...(about.errors ?? []), ...(access === 'key' ? [401, 403, 429] : [])];
+      const expected = [
+        about.status,
+        400,
+        ...(about.errors ?? []),
+        ...(access === 'key' ? [401, 403, 429] : []),
+      ];
       expect(Object.keys(operation.responses)).toEqual(expect.arrayContaining(expected.map(String)));
     }
     const ids = Object.values(document.paths).flatMap((path) =>

@@ -33,6 +33,8 @@ export interface HttpOptions {
 export function createServer(context: ServiceContext, options: HttpOptions): FastifyInstance {
   const server = fastify({
     logger: false,
+    // Clients that offer HTTP/2 by `Upgrade: h2c` are answered as if they had not.
+    http: { shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === 'websocket' },
     bodyLimit: MAX_BODY_BYTES,
     requestTimeout: REQUEST_TIMEOUT_MS,
     forceCloseConnections: 'idle',

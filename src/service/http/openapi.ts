@@ -5,6 +5,8 @@ import type { Route } from './route.ts';
 
 type Json = Record<string, unknown>;
 
+/** Any route: a query that it does not know, a path that cannot be decoded. */
+const ANY_ERRORS = [400] as const;
 /** Statuses that every route with a key may answer. */
 const KEY_ERRORS = [401, 403, 429] as const;
 
@@ -76,7 +78,7 @@ function operation({ about, access }: Route, schemas: Schemas): Json {
 }
 
 function responses({ about, access }: Pick<Route, 'about' | 'access'>, schemas: Schemas): Json {
-  const errors = [...(about.errors ?? []), ...(access === 'key' ? KEY_ERRORS : [])];
+  const errors = [...ANY_ERRORS, ...(about.errors ?? []), ...(access === 'key' ? KEY_ERRORS : [])];
   const bodyErrors = about.body === undefined ? [] : [413, 415];
   const described = [...errors, ...bodyErrors].map((status) => [
     String(status),

@@ -20,7 +20,7 @@ export interface About<Path extends string, Query extends z.ZodObject, Body exte
   optionalBody?: boolean;
   status: 200 | 201 | 204;
   reply?: z.ZodType;
-  /** Error statuses besides 401, 403 and 429, which every route with a key has. */
+  /** Error statuses besides 400, and besides 401, 403 and 429, which every route with a key has. */
   errors?: readonly number[];
 }
 

@@ -4,9 +4,39 @@ import { instant, Instant } from './shapes.ts';
 
 const Detail = z.record(z.string(), z.unknown()).nullable().default(null);
 
+/** What API and URL checks found. Agents of other versions may send more. */
+const ApiCheckResult = z
+  .looseObject({
+    assertions: z.array(z.looseObject({ source: z.string(), target: z.string() })).nullable(),
+    request: z.looseObject({
+      method: z.string(),
+      url: z.string(),
+      data: z.string(),
+      headers: z.record(z.string(), z.unknown()),
+      params: z.record(z.string(), z.unknown()),
+    }),
+    response: z
+      .looseObject({
+        status: z.int(),
+        statusText: z.string(),
+        body: z.string(),
+        headers: z.record(z.string(), z.unknown()),
+        timings: z.record(z.string(), z.number()).describe('Milliseconds since the start of the request'),
+        timingPhases: z.record(z.string(), z.number()).describe('Milliseconds that each phase took'),
+      })
+      .partial()
+      .describe('Empty when nothing answered; requestError says why'),
+    requestError: z.string().nullable(),
+    jobLog: z.record(z.string(), z.unknown()).nullable(),
+    jobAssets: z.array(z.unknown()).nullable(),
+    pcapDataUrl: z.string().nullable(),
+  })
+  .partial()
+  .nullable();
+
 /** A result of one type has its own member filled; the others are null. */
 const DETAILS = {
-  apiCheckResult: Detail.describe('API and URL checks'),
+  apiCheckResult: Detail,
   tcpCheckResult: Detail,
   dnsCheckResult: Detail,
   icmpCheckResult: Detail,
@@ -35,8 +65,11 @@ export const CheckResult = z
     startedAt: Instant,
     stoppedAt: Instant,
     created_at: Instant,
-    responseTime: z.number().nullable().describe('Milliseconds; null when nothing was measured'),
+    responseTime: z
+      .number()
+      .describe('Milliseconds. When nothing was measured, how long it took to find that out'),
     ...DETAILS,
+    apiCheckResult: ApiCheckResult.describe('API and URL checks'),
     checkRunId: z.int(),
     attempts: z.int(),
     resultType: z.enum(['FINAL', 'ATTEMPT']),
@@ -61,8 +94,11 @@ const Stored = z.object({
     .catch(null),
 });
 
-export function showResult(row: ResultRow): z.input<typeof CheckResult> {
-  const { errors, measured, ...details } = Stored.parse(row.detail ?? {});
+/** What an agent found is shown as it came, so its members are not held against the schema. */
+type Shown = Omit<z.input<typeof CheckResult>, 'apiCheckResult'> & { apiCheckResult: object | null };
+
+export function showResult(row: ResultRow): Shown {
+  const { errors, measured, apiCheckResult, ...details } = Stored.parse(row.detail ?? {});
   return {
     id: row.id,
     name: row.name,
@@ -76,8 +112,9 @@ export function showResult(row: ResultRow): z.input<typeof CheckResult> {
     startedAt: instant(row.started_at),
     stoppedAt: instant(row.stopped_at),
     created_at: instant(row.created_at),
-    responseTime: row.response_time,
+    responseTime: row.response_time ?? Math.max(0, row.stopped_at.getTime() - row.started_at.getTime()),
     ...details,
+    apiCheckResult: apiCheckResult && { ...apiCheckResult, response: apiCheckResult.response ?? {} },
     checkRunId: row.run_id,
     attempts: row.attempts,
     resultType: row.result_type,

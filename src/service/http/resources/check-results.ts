@@ -51,7 +51,7 @@ export const checkResultRoutes: readonly Route[] = [
       query: ListQuery,
       status: 200,
       reply: ResultPage,
-      errors: [400, 404],
+      errors: [404],
     },
     async (caller, { params, query }) => {
       const { limit, nextId, from, to, fields, ...filter } = query;

@@ -32,7 +32,7 @@ function versioned(version: 'v1' | 'v2'): Route[] {
         optionalBody: true,
         status: 201,
         reply: z.strictObject({ sessions: z.array(StartedSession) }),
-        errors: [400, 404],
+        errors: [404],
       },
       async (caller, { body }) => {
         const rows = await verbs.trigger(caller, body);
@@ -62,7 +62,7 @@ function versioned(version: 'v1' | 'v2'): Route[] {
         query: WaitQuery,
         status: 200,
         reply: CheckSession,
-        errors: [400, 404, 408],
+        errors: [404, 408],
       },
       async (caller, { params, query, signal }) => {
         const waitMs = query.maxWaitSeconds * 1000;
@@ -84,7 +84,7 @@ export const checkSessionRoutes: readonly Route[] = [
       body: verbs.CancelInput,
       optionalBody: true,
       status: 204,
-      errors: [400, 404],
+      errors: [404],
     },
     async (caller, { params, body }) => verbs.cancelSession(caller, params.checkSessionId, body),
   ),

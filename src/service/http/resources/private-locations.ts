@@ -33,7 +33,7 @@ const PrivateLocation = z
     keys: z.array(Key),
     lastSeen: Instant.nullable(),
     agentCount: z.int(),
-    minAgentVersion: z.string().nullable().optional().describe('Only with versions=true'),
+    minAgentVersion: z.string().nullable().describe('Lowest version of a connected agent'),
     runningAgents: z.array(RunningAgents).optional().describe('Only with versions=true'),
     created_at: Instant,
     updated_at: Instant.nullable(),
@@ -64,16 +64,21 @@ function showLocation({ row, keys, agents }: verbs.Location): z.input<typeof Pri
     keys: keys.map(showKey),
     lastSeen: instantOrNull(lastSeen),
     agentCount: agents.length,
+    minAgentVersion: versionsOf(agents)[0] ?? null,
     created_at: instant(row.created_at),
     updated_at: instantOrNull(row.updated_at),
   };
 }
 
-function showVersions(agents: readonly ConnectedAgent[]) {
-  const byVersion = Map.groupBy(agents, (agent) => agent.version);
-  const versions = [...byVersion.keys()].toSorted((a, b) => (isOlder(a, b) ? -1 : 1));
-  const runningAgents = versions.map((version) => {
-    const same = byVersion.get(version) ?? [];
+/** Oldest first. */
+function versionsOf(agents: readonly ConnectedAgent[]): string[] {
+  const versions = new Set(agents.map((agent) => agent.version));
+  return [...versions].toSorted((a, b) => (isOlder(a, b) ? -1 : 1));
+}
+
+function showRunning(agents: readonly ConnectedAgent[]): z.input<typeof RunningAgents>[] {
+  return versionsOf(agents).map((version) => {
+    const same = agents.filter((agent) => agent.version === version);
     return {
       version,
       isOutdated: isOlder(version, VERSION),
@@ -81,7 +86,6 @@ function showVersions(agents: readonly ConnectedAgent[]) {
       agents: same.map(({ id, lastSeen }) => ({ id, lastSeenAt: instant(lastSeen) })),
     };
   });
-  return { minAgentVersion: versions[0] ?? null, runningAgents };
 }
 
 export const privateLocationRoutes: readonly Route[] = [
@@ -94,12 +98,13 @@ export const privateLocationRoutes: readonly Route[] = [
       query: z.strictObject({ versions: z.boolean().default(false) }),
       status: 200,
       reply: z.array(PrivateLocation),
-      errors: [400],
     },
     async (caller, { query }) => {
       const found = await verbs.listLocations(caller);
       return found.map((each) =>
-        query.versions ? { ...showLocation(each), ...showVersions(each.agents) } : showLocation(each),
+        query.versions
+          ? { ...showLocation(each), runningAgents: showRunning(each.agents) }
+          : showLocation(each),
       );
     },
   ),
@@ -112,7 +117,7 @@ export const privateLocationRoutes: readonly Route[] = [
       body: verbs.LocationInput,
       status: 201,
       reply: PrivateLocation,
-      errors: [400, 409],
+      errors: [409],
     },
     async (caller, { body }) => {
       const { location, key } = await verbs.createLocation(caller, body);
@@ -140,7 +145,7 @@ export const privateLocationRoutes: readonly Route[] = [
       body: verbs.LocationChange,
       status: 200,
       reply: PrivateLocation,
-      errors: [400, 404, 409],
+      errors: [404, 409],
     },
     async (caller, { params, body }) => showLocation(await verbs.updateLocation(caller, params.id, body)),
   ),
