@@ -115,6 +115,10 @@ async function install() {
 function runQuietly(file, ...args) {
   return new Promise((resolve, reject) => {
     const env = { ...process.env, PATH: withoutOwnBin(process.env.PATH ?? '') };
+    // `npm --prefix DIR test` looks for the machine's npm settings (a proxy, an authority) in DIR, and
+    // hands that on.
+    delete env.npm_config_prefix;
+    delete env.npm_config_globalconfig;
     const child = spawn(file, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
     let output = '';
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk));
