@@ -73,12 +73,13 @@ test('results that could not be sent are sent by the next start, which lists the
     service.offer(job);
     await service.heard('renew', ({ running }) => running.some(({ phase }) => phase === 'spooled'));
   }
-  service.record = undefined;
   await using agent = await startTestAgent(service, { AGENT_DATA_DIR: folder.path });
-  await service.resultOf(job);
+  await agent.ready;
   const { hello } = service.sessions.at(-1)!;
   expect(hello.agentId).toBe(agent.agentId);
   expect(hello.running).toMatchObject([{ runId: job.runId, token: 1, phase: 'spooled' }]);
+  service.record = undefined;
+  await service.resultOf(job);
 });
 
 test('a second signal gives running checks back now', async () => {
