@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 const project = (name: string, include: string[], more: object = {}) => ({
@@ -9,6 +10,8 @@ const project = (name: string, include: string[], more: object = {}) => ({
 export default defineConfig({
   root: new URL('..', import.meta.url).pathname,
   test: {
+    // Most tests wait for something, so that two files at once pay even on two processors.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
     projects: [
       // Far above what they need, since `npm run check` has the compiler and the linter run beside them.
       project('unit', ['src/**/*.test.ts'], { testTimeout: 20_000 }),
