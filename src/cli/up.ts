@@ -33,9 +33,9 @@ interface Plan {
 /** `vedette up`: everything on this machine, for trying out and for small needs. */
 export async function up({ options, env, shutdown }: Invocation): Promise<ExitCode> {
   const plan = readPlan(options, env);
+  await makeDataDir(plan.dataDir);
   await assertPortFree(LOOPBACK, plan.port, '--port');
   await assertPortFree(LOOPBACK, plan.healthPort, '--health-port');
-  await makeDataDir(plan.dataDir);
   const { credentials, isFirstStart } = await prepareCredentials(plan);
 
   // Ended in reverse order: the agent gives back what it holds while the service still listens.
