@@ -14,8 +14,10 @@ export async function service({ env, shutdown }: Invocation): Promise<ExitCode> 
   const running = await startService(settings, { log });
   if (running.bootstrap !== undefined) {
     const { accountId, apiKey } = running.bootstrap;
-    // On standard error, so that the key is seen once and stays out of collected logs.
-    console.error(`vedette: first start; account ${accountId}, API key ${apiKey} (shown this once)`);
+    // On standard error, so that the key is seen once and stays out of collected logs. Who chose the key
+    // knows it.
+    const key = settings.bootstrapApiKey === undefined ? `${apiKey} (shown this once)` : 'as configured';
+    console.error(`vedette: first start; account ${accountId}, API key ${key}`);
   }
   const asked = shutdown.drain.aborted ? Promise.resolve() : once(shutdown.drain, 'abort');
   await Promise.race([asked, running.done]);

@@ -73,4 +73,18 @@ describe('agent and service apart', () => {
     service.child.kill('SIGTERM');
     expect(await service.ended).toBe(0);
   });
+
+  test('a key that was configured is not printed', async () => {
+    const BOOTSTRAP_API_KEY = 'chosen_by_the_operator';
+    const other = start('service', {
+      SERVICE_DATA_DIR: join(folder, 'other'),
+      SERVICE_PORT: '0',
+      SERVICE_HOST: '127.0.0.1',
+      BOOTSTRAP_API_KEY,
+    });
+    await waitUntil(async () => other.stderr().includes('first start'), 30_000);
+    other.child.kill('SIGTERM');
+    expect(await other.ended).toBe(0);
+    expect(other.stdout() + other.stderr()).not.toContain(BOOTSTRAP_API_KEY);
+  });
 });

@@ -161,7 +161,8 @@ function columnsOf(definition: Check) {
     name: definition.name,
     activated: definition.activated,
     tags: definition.tags,
-    run_locations: [...new Set([...(definition.locations ?? []), ...(definition.privateLocations ?? [])])],
+    // Private locations first: they have agents, while a region without one holds a round-robin check up.
+    run_locations: [...new Set([...(definition.privateLocations ?? []), ...(definition.locations ?? [])])],
     interval_ms: intervalMs(definition),
     definition: JSON.stringify(definition),
   };
