@@ -63,6 +63,12 @@ describe('the OpenAPI document', () => {
       expect(Object.keys(input.properties!)).toEqual(
         expect.arrayContaining(['frequency', 'retryStrategy', ...Object.keys(type.fields.shape)]),
       );
+      const text = { default: '' };
+      expect(input.properties!['request']).toMatchObject({
+        properties: {
+          assertions: { default: [], items: { properties: { property: text, target: text, regex: text } } },
+        },
+      });
       const output = document.components.schemas[`${name}Check`]!;
       expect(output.required).toEqual(expect.arrayContaining(['id', 'checkType', 'created_at', 'frequency']));
     }

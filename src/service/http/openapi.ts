@@ -128,7 +128,12 @@ class Schemas {
   readonly named: Record<string, Json> = {};
 
   of(schema: z.ZodType, io: 'input' | 'output'): Json {
-    const whole = z.toJSONSchema(schema, { io, unrepresentable: 'any', target: 'draft-2020-12' });
+    const whole = z.toJSONSchema(schema, {
+      io,
+      unrepresentable: 'any',
+      target: 'draft-2020-12',
+      override: showDefault,
+    });
     const text = JSON.stringify(whole).replaceAll('"#/$defs/', '"#/components/schemas/');
     const { $defs = {}, ...rest } = JSON.parse(text) as Json & { $defs?: Record<string, Json> };
     for (const [name, each] of Object.entries($defs)) this.named[name] = without(each, SCHEMA_WORDS);
@@ -137,6 +142,11 @@ class Schemas {
     this.named[rest.id] = shape;
     return { $ref: `#/components/schemas/${rest.id}` };
   }
+}
+
+/** zod leaves out the default of what it changes on the way in, such as texts that may come as numbers. */
+function showDefault({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodTypes; jsonSchema: Json }): void {
+  if (zodSchema instanceof z.ZodDefault) jsonSchema['default'] ??= zodSchema.def.defaultValue;
 }
 
 /** Words of a JSON Schema that have no place inside a document. */
