@@ -268,6 +268,11 @@ describe('the request', () => {
       basicAuth: { username: 'me', password: 'no' },
     });
     expect(seenBy(own).headers['authorization']).toBe('Bearer x');
+    for (const key of ['Cookie', 'X-API-Key', 'x-auth-token', 'Proxy-Authorization']) {
+      const sent = await run({ url: server.url(), headers: [{ key, value: 'a=secret' }] });
+      expect(seenBy(sent).headers[key.toLowerCase()]).toBe('a=secret');
+      expect(sent.detail.request.headers[key]).toBe('*********');
+    }
   });
 
   test('an address that its variables break is explained', async () => {

@@ -35,7 +35,13 @@ type Header = readonly [name: string, value: string];
 /** In place of credentials in results; always nine, so that it says nothing about their length. */
 const MASK = '*********';
 const SHOWN_BODY_BYTES = 256 * 1024;
-const SECRET_HEADERS = new Set(['authorization', 'proxy-authorization']);
+const SECRET_HEADERS = new Set([
+  'authorization',
+  'cookie',
+  'proxy-authorization',
+  'x-api-key',
+  'x-auth-token',
+]);
 
 const DEFAULT_HEADERS: readonly Header[] = [
   ['User-Agent', 'Vedette/1.0'],
