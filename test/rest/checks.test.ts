@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checkTypes } from '../../src/checks/index.ts';
+import { routes } from '../../src/service/http/resources/index.ts';
 import { checkBody, startTestService, type Entry, type TestService } from './service.ts';
 
 let service: TestService;
@@ -62,6 +63,16 @@ describe.each(ROUTES)('a %s check', (route, name) => {
     const { status, body } = await service.put(`/v1/checks/${route}/${made.id}`, made);
     expect(status).toBe(200);
     expect(body).toEqual({ ...made, updated_at: expect.any(String) });
+  });
+
+  test('that was read is what the document lets an update send', async () => {
+    const about = routes.map((each) => each.about);
+    const { shownBody } = about.find(
+      ({ method, path }) => method === 'PUT' && path === `/v1/checks/${route}/{id}`,
+    )!;
+    const { body } = await service.post(`/v1/checks/${route}`, checkBody(route));
+    expect(shownBody!.safeParse(body).error?.issues ?? []).toEqual([]);
+    expect(shownBody!.safeParse({ nothing: 1 }).success).toBe(false);
   });
 
   test('is not updated on the route of another type', async () => {

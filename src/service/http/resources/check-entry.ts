@@ -53,7 +53,10 @@ const entries = new Map(
 
 export const inputOf = (type: CheckType): z.ZodObject => inputs.get(type)!;
 export const entryOf = (type: CheckType): z.ZodObject => entries.get(type)!;
+/** Any part of what was read may be sent back; what cannot be changed is ignored. */
+export const changeOf = (type: CheckType): z.ZodObject => entryOf(type).partial();
 export const AnyCheckInput = z.union([...inputs.values()]);
+export const AnyCheckChange = z.union([...entries.values()].map((entry) => entry.partial()));
 export const AnyCheck = z.union([...entries.values()]);
 
 /** A check as clients read it: the value of a secret variable never leaves the service. */

@@ -2,7 +2,15 @@ import { z } from 'zod';
 import { checkTypes, type CheckType } from '../../../checks/index.ts';
 import * as verbs from '../../verbs/index.ts';
 import { route, type Route } from '../route.ts';
-import { AnyCheck, AnyCheckInput, entryOf, inputOf, showCheck } from './check-entry.ts';
+import {
+  AnyCheck,
+  AnyCheckChange,
+  AnyCheckInput,
+  changeOf,
+  entryOf,
+  inputOf,
+  showCheck,
+} from './check-entry.ts';
 import { CheckTypeName, paging } from './shapes.ts';
 
 const tag = 'checks';
@@ -53,7 +61,7 @@ function writeRoutes(type: CheckType): Route[] {
         summary: `Update a check of type ${name}; absent fields keep their value`,
         query: WriteQuery,
         body: z.unknown(),
-        shownBody: inputOf(type).partial(),
+        shownBody: changeOf(type),
         status: 200,
         reply: entryOf(type),
         errors: [404],
@@ -127,7 +135,7 @@ export const checkRoutes: readonly Route[] = [
       deprecated: true,
       query: WriteQuery,
       body: z.unknown(),
-      shownBody: AnyCheckInput,
+      shownBody: AnyCheckChange,
       status: 200,
       reply: AnyCheck,
       errors: [404],
