@@ -147,6 +147,15 @@ describe('a triggered session', () => {
     expect(body.results).toHaveLength(2);
     otherAgent.leave();
   });
+
+  test('names private locations before regions, so that the rotation begins where an agent is', async () => {
+    const { slug } = await service.location();
+    const here = { locations: ['eu-west-1'], privateLocations: [slug], activated: false };
+    const { body } = await service.post('/v1/checks/url', checkBody('url', here));
+    const target = { checkId: body.id };
+    const started = await service.post<{ sessions: Entry[] }>('/v2/check-sessions/trigger', { target });
+    expect(started.body.sessions[0]!['runLocations']).toEqual([slug, 'eu-west-1']);
+  });
 });
 
 describe('waiting', () => {
