@@ -1,9 +1,9 @@
-import { newId } from '../src/kit/ids.ts';
-import { derivedId } from '../src/kit/ids.ts';
+import { derivedId, newId } from '../src/kit/ids.ts';
 import { DEFAULT_TIMING, type Job, type RunResult } from '../src/contract/index.ts';
 import { createQueue } from '../src/service/queue/index.ts';
 import type { NewSession, Queue } from '../src/service/ports.ts';
 import { engines, silentLog } from '../test/support/databases.ts';
+import { runResult } from '../test/support/results.ts';
 import type { Row } from './report.ts';
 
 const RUNS = 4000;
@@ -69,28 +69,16 @@ function newSession(): NewSession {
   };
 }
 
-function resultOf(job: Job): RunResult {
+function resultOf({ runId, sequenceId, token, attempt }: Job): RunResult {
   const now = new Date().toISOString();
-  return {
-    resultId: derivedId(job.sequenceId, job.attempt, job.token),
-    runId: job.runId,
-    sequenceId: job.sequenceId,
-    token: job.token,
-    attempt: job.attempt,
+  return runResult({
+    resultId: derivedId(sequenceId, attempt, token),
+    runId,
+    sequenceId,
+    token,
+    attempt,
     startedAt: now,
     stoppedAt: now,
-    responseTimeMs: 12,
-    flags: {
-      hasFailures: false,
-      hasErrors: false,
-      isDegraded: false,
-      isCancelled: false,
-      overMaxResponseTime: false,
-    },
-    errors: [],
-    phases: { wait: 1, dns: 1, tcp: 1, firstByte: 8, download: 1, total: 12 },
-    statusCode: 200,
-    measured: { eventLoopDelayMs: 1, resolvedAddress: '127.0.0.1' },
     detail: { apiCheckResult: { response: { status: 200, body: 'x'.repeat(1000) } } },
-  };
+  });
 }
