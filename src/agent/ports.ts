@@ -1,4 +1,4 @@
-import type { DeclineReason, HeldRun, Job, RunRef, RunResult } from '../contract/index.ts';
+import type { Artifact, DeclineReason, HeldRun, Job, RunRef, RunResult } from '../contract/index.ts';
 import type { TryReport } from '../checks/execute.ts';
 import type { z } from 'zod';
 
@@ -35,13 +35,28 @@ export interface ServiceLink {
   renewNow(): void;
 }
 
+/** A file of a finished try: scrubbed, at rest in the agent's data folder, and ours alone. */
+export interface CollectedFile extends Omit<Artifact, 'state' | 'reason'> {
+  sha256: string;
+  /** Where its bytes are; the file is the sink's from now on. */
+  path: string;
+}
+
+/** A try that was observed. */
+export interface Finished {
+  report: TryReport;
+  files: readonly CollectedFile[];
+  /** Files that are not sent, with the reason; part of the manifest. */
+  refused: readonly Artifact[];
+}
+
 /** Runs one try somewhere. */
 export interface Executor {
   /**
-   * @returns the report, or undefined when the try was ended by `signal`
+   * @returns what was found, or undefined when the try was ended by `signal`
    * @throws ExecutorFault when the try could not be observed through a fault of ours
    */
-  run(job: Job, signal: AbortSignal): Promise<TryReport | undefined>;
+  run(job: Job, signal: AbortSignal): Promise<Finished | undefined>;
   /** Tries given to it that no process has begun yet. */
   readonly waiting: number;
 }
@@ -58,8 +73,8 @@ export class ExecutorFault extends Error {
 
 /** Keeps results until the service has them. */
 export interface ResultSink {
-  /** Resolves when the result survives a crash of this process. */
-  accept(result: RunResult, lane: number): Promise<void>;
+  /** Resolves when the result, and the files that belong to it, survive a crash of this process. */
+  accept(result: RunResult, lane: number, files?: readonly CollectedFile[]): Promise<void>;
 }
 
 /** Answer of one HTTP exchange with the service. */

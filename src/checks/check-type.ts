@@ -13,6 +13,12 @@ export interface RunContext {
   readonly handshakes: Limiter;
 }
 
+/**
+ * What a run needs of the machine: `light` runs share a probe process, `script` runs get a process of
+ * their own (about 150 MB), `browser` runs a process tree with a browser (about 1.5 GB).
+ */
+export type JobClass = 'light' | 'script' | 'browser';
+
 export interface Failure {
   /** Stable word: `ECONNREFUSED`, `ASSERTION`, `MAX_RESPONSE_TIME`, … */
   code: string;
@@ -92,14 +98,16 @@ export interface Definition<Fields extends z.ZodObject> {
   fields: Fields;
   /** Longest time one try may take, ms, on top of nothing: the agent kills the try then. */
   timeoutMs(spec: z.infer<Fields>): number;
-  /** Loaded by the probe only, so that the service never loads network code. */
-  runner(): Promise<Runner<z.infer<Fields> & CommonSpec>>;
+  /** What one run needs; `light` for the lane `probe` and `browser` for others when absent. */
+  jobClass?(spec: z.infer<Fields> & Partial<CommonSpec>): JobClass;
+  /** Loaded by the probe only, so that the service never loads network code. Absent in other lanes. */
+  runner?(): Promise<Runner<z.infer<Fields> & CommonSpec>>;
 }
 
 /** The common fields that a runner needs besides its own. */
 export interface CommonSpec {
   shouldFail: boolean;
-  environmentVariables?: readonly { key: string; value: string }[] | null | undefined;
+  environmentVariables?: readonly { key: string; value: string; secret?: boolean }[] | null | undefined;
 }
 
 /** A check type with its own types closed over: callers hold `unknown`, never a cast. */
@@ -111,6 +119,7 @@ export interface CheckType {
   readonly resultField: `${string}CheckResult`;
   readonly fields: z.ZodObject;
   timeoutMs(spec: unknown): number;
+  jobClass(spec: unknown): JobClass;
   /** @throws AgentFault, or a ZodError when the spec is not this type's */
   run(spec: unknown, context: RunContext): Promise<Outcome>;
 }
@@ -126,7 +135,13 @@ export function defineCheckType<Fields extends z.ZodObject>(def: Definition<Fiel
     resultField: def.resultField,
     fields: def.fields,
     timeoutMs: (spec) => def.timeoutMs(own.parse(spec) as z.infer<Fields>),
+    jobClass: (spec) =>
+      def.jobClass?.({ ...(own.parse(spec) as z.infer<Fields>), ...commonOf(spec) }) ??
+      (def.lane === 'probe' ? 'light' : 'browser'),
     run: async (spec, context) => {
+      if (def.runner === undefined) {
+        throw new AgentFault('UNSUPPORTED', `checks of type ${def.name} do not run in a probe process`);
+      }
       runner ??= def.runner();
       const fields = own.parse(spec) as z.infer<Fields>;
       return (await runner).run({ ...fields, ...commonOf(spec) }, context);

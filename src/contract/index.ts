@@ -3,6 +3,7 @@
  * Knows nothing of check types and nothing of either program. A change here needs a golden file in
  * test/contract/golden; golden files are added, never edited.
  */
+export * from './artifacts.ts';
 export * from './job.ts';
 export * from './messages.ts';
 export * from './results.ts';

@@ -28,6 +28,10 @@ export const Job = z.object({
   scheduledAt: z.iso.datetime(),
   /** Longest time one try may take, ms. The agent kills it then. */
   timeoutMs: z.int().positive(),
+  /** For the variables that user code sees; absent from services that do not know them. */
+  accountId: z.uuid().optional(),
+  /** What started the run: `SCHEDULER`, `TRIGGER_API`, … Ad-hoc runs keep their trace and video always. */
+  runSource: z.string().optional(),
   spec: z.record(z.string(), z.unknown()),
 });
 export type Job = z.infer<typeof Job>;

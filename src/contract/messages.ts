@@ -26,6 +26,11 @@ const Line = z
 export const MAX_RUNS = 5000;
 const MAX_SLOTS = 10_000;
 
+/** Free places for runs that get a process tree of their own, by what they need; see JobClass. */
+const FreeByClass = z
+  .object({ script: z.int().min(0).max(MAX_SLOTS), browser: z.int().min(0).max(MAX_SLOTS) })
+  .optional();
+
 /** A run that the agent holds. `spooled`: finished, its result not yet acknowledged. */
 export const HeldRun = RunRef.extend({
   phase: z.enum(['running', 'spooled']),
@@ -42,14 +47,26 @@ export const Hello = message(
     agentVersion: Line,
     protocol: z.object({ min: z.int(), max: z.int() }),
     features: z.array(Line).max(100),
-    capabilities: z.object({ checkTypes: z.array(Line).max(100), os: Line, arch: Line }),
+    capabilities: z.object({
+      checkTypes: z.array(Line).max(100),
+      os: Line,
+      arch: Line,
+      /** Runtimes that user code can run in here: `2026.04`. */
+      runtimes: z.array(Line).max(100).optional(),
+      /** The walls around user code: `full`, `partial` or `none`, and what is missing. */
+      sandbox: z.object({ state: Line, missing: z.array(Line).max(100) }).optional(),
+    }),
     slots: z.object({ total: z.int().min(1).max(MAX_SLOTS) }),
     /** Everything the agent holds; when that is more than fits, without the longest spooled. */
     running: z.array(HeldRun).max(MAX_RUNS),
     clock: Clock,
   }),
 );
-export const Ready = message('ready', z.object({ free: z.int().min(0).max(MAX_SLOTS) }));
+/** `free`: places for light runs. */
+export const Ready = message(
+  'ready',
+  z.object({ free: z.int().min(0).max(MAX_SLOTS), freeByClass: FreeByClass }),
+);
 export const Accept = message('accept', z.object({ runs: z.array(RunRef).max(MAX_RUNS) }));
 export const DeclineReason = z.enum(['draining', 'no_capacity', 'unsupported', 'spool_full', 'unreadable']);
 export const Decline = message(
@@ -61,6 +78,7 @@ export const Renew = message(
   z.object({
     running: z.array(HeldRun).max(MAX_RUNS),
     free: z.int().min(0).max(MAX_SLOTS),
+    freeByClass: FreeByClass,
     clock: Clock,
   }),
 );

@@ -6,6 +6,33 @@ const Instant = z.iso.datetime().refine((text) => text >= '1970', 'a time from 1
 /** About 12 days in ms; more is no measurement. */
 const Duration = z.number().min(0).max(1e9);
 
+/** What an artifact is to its reader; the REST interface groups by it. */
+export const ArtifactKind = z.enum(['log', 'trace', 'video', 'screenshot', 'snapshot', 'report', 'file']);
+
+/**
+ * One file that belongs to a result. The manifest travels with the result, the bytes afterwards
+ * (artifacts.ts). `refused`: it is not sent, and `reason` says why in one sentence.
+ */
+export const Artifact = z.object({
+  /** Unique within the result: `trace.zip`, `screenshots/after-login.png`. */
+  name: z.string().min(1).max(255),
+  kind: ArtifactKind,
+  contentType: z.string().max(255),
+  /** Bytes. */
+  size: z.int().min(0),
+  /** Hex; null for what is refused. */
+  sha256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .nullable(),
+  state: z.enum(['pending', 'refused']),
+  reason: z.string().max(1000).optional(),
+});
+export type Artifact = z.infer<typeof Artifact>;
+
+/** Result details name an artifact of the same result by `artifact:<name>`; the service makes links of them. */
+export const ARTIFACT_PREFIX = 'artifact:';
+
 /**
  * What one try of a run found. The agent reports facts only; whether they are counted as FINAL or
  * ATTEMPT is the service's decision, taken in the transaction that closes the run.
@@ -45,6 +72,7 @@ export const RunResult = z.object({
     /** Address that was contacted, or null. */
     resolvedAddress: z.string().max(1000).nullable(),
   }),
+  artifacts: z.array(Artifact).max(2000).optional(),
   /** Keyed by the result's name in the interface: `{ apiCheckResult: … }`. */
   detail: z.record(z.string(), z.unknown()),
 });

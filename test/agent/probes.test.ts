@@ -35,8 +35,8 @@ async function startPool(options: Partial<PoolOptions> = {}): Promise<TestPool> 
     pool,
     ended,
     run: async (job) => {
-      const report = await pool.run(job, NEVER);
-      const found = report?.detail['apiCheckResult'] as { pid: number } | undefined;
+      const finished = await pool.run(job, NEVER);
+      const found = finished?.report.detail['apiCheckResult'] as { pid: number } | undefined;
       return found?.pid ?? 0;
     },
     [Symbol.asyncDispose]: async () => {

@@ -5,7 +5,7 @@ import type { Job, RunRef, RunResult } from '../../contract/index.ts';
 import { derivedId, newId } from '../../kit/ids.ts';
 import { ExecutorFault, type Recorder, type ReleaseReason } from '../ports.ts';
 import { Dispatcher, LeaseClock } from './index.ts';
-import { faultReport } from './result.ts';
+import { faultReport, withoutFiles } from './result.ts';
 
 const quiet: Recorder = {
   tryStarted: () => {},
@@ -42,7 +42,7 @@ function bench(total = 4): Bench {
       waiting: 0,
       run: (job, signal) =>
         new Promise((resolve, reject) => {
-          running.set(job.runId, (end) => (end instanceof Error ? reject(end) : resolve(end)));
+          running.set(job.runId, (end) => (end instanceof Error ? reject(end) : resolve(withoutFiles(end))));
           signal.addEventListener('abort', () => resolve(undefined));
         }),
     },

@@ -7,6 +7,7 @@ import {
   ExecutorFault,
   type Declined,
   type Executor,
+  type Finished,
   type Recorder,
   type ReleaseReason,
   type ResultSink,
@@ -15,7 +16,7 @@ import {
 } from '../ports.ts';
 import type { LeaseClock } from './lease-clock.ts';
 import { RecentRuns } from './recent-runs.ts';
-import { cancelledReport, faultReport, resultOf } from './result.ts';
+import { cancelledReport, faultReport, resultOf, withoutFiles } from './result.ts';
 
 export interface DispatcherOptions {
   executor: Executor;
@@ -289,12 +290,12 @@ export class Dispatcher implements RunHolder {
   async #carryOut(run: Run): Promise<void> {
     const { log, sink, recorder } = this.#options;
     try {
-      const report = (await this.#try(run)) ?? this.#reportOfEnding(run);
-      if (report === undefined) recorder.tryAbandoned(run.job);
+      const finished = (await this.#try(run)) ?? withoutFiles(this.#reportOfEnding(run));
+      if (finished === undefined) recorder.tryAbandoned(run.job);
       else {
-        const result = resultOf(run.job, report);
+        const result = resultOf(run.job, finished);
         recorder.tryFinished(run.job, result);
-        await sink.accept(result, run.job.lane);
+        await sink.accept(result, run.job.lane, finished.files);
       }
     } catch (error) {
       log.error({ runId: run.job.runId, detail: messageOf(error) }, 'a run could not be brought to its end');
@@ -304,13 +305,13 @@ export class Dispatcher implements RunHolder {
   }
 
   /** The report of the try, or undefined when it was ended from here. */
-  async #try({ job, stop, startedWallMs }: Run): Promise<TryReport | undefined> {
+  async #try({ job, stop, startedWallMs }: Run): Promise<Finished | undefined> {
     try {
       return await this.#options.executor.run(job, stop.signal);
     } catch (error) {
       if (stop.signal.aborted) return undefined;
       const code = error instanceof ExecutorFault ? error.code : 'AGENT_FAULT';
-      return faultReport(code, messageOf(error), startedWallMs);
+      return withoutFiles(faultReport(code, messageOf(error), startedWallMs));
     }
   }
 

@@ -1,6 +1,5 @@
-import type { TryReport } from '../../checks/execute.ts';
 import type { Job } from '../../contract/index.ts';
-import { ExecutorFault, type Executor } from '../ports.ts';
+import { ExecutorFault, type Executor, type Finished } from '../ports.ts';
 import { Crew, type CrewOptions, type Kind } from './crew.ts';
 import type { Probe, TryEnd } from './probe.ts';
 
@@ -99,7 +98,7 @@ export class ProbePool implements Executor {
     await this.stop();
   }
 
-  async run(job: Job, signal: AbortSignal): Promise<TryReport | undefined> {
+  async run(job: Job, signal: AbortSignal): Promise<Finished | undefined> {
     const kind: Kind = this.pingTypes.has(job.checkType) ? 'ping' : 'plain';
     if (kind === 'ping') this.#crew.wantPing();
     for (let crashes = 0; crashes < MAX_CRASHES;) {
@@ -108,7 +107,7 @@ export class ProbePool implements Executor {
       if (begun === undefined) return undefined;
       const end = await this.#finish(begun, job, suspect, signal);
       if (end === undefined) return undefined;
-      if (end.kind === 'report') return end.report;
+      if (end.kind === 'report') return { report: end.report, files: [], refused: [] };
       if (end.kind === 'fault') throw new ExecutorFault(end.code, end.message);
       crashes++;
       this.#options.log.warn(
