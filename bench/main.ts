@@ -2,11 +2,13 @@ import { startBlackbox } from './blackbox.ts';
 import { benchAgent } from './agent.ts';
 import { benchQueue } from './queue.ts';
 import { printRows, type Row } from './report.ts';
+import { soak } from './soak.ts';
 import { missingPrograms, startTargets } from './targets.ts';
 import { benchDistortion, benchUptime, ProbeProcess } from './uptime.ts';
 
 /**
- * `npm run bench [part …]`: parts are uptime, distortion, queue, agent. Both sides of a ratio are
+ * `npm run bench [part …]`: parts are uptime, distortion, queue, agent, and
+ * soak, which runs only when it is named. Both sides of a ratio are
  * measured in the same run on the same machine; only ratios are comparable between machines.
  */
 const wanted = process.argv.slice(2);
@@ -16,7 +18,8 @@ const rows: Row[] = [];
 if (runs('uptime') || runs('distortion')) rows.push(...(await benchProbes()));
 if (runs('queue')) rows.push(...(await benchQueue()));
 if (runs('agent')) rows.push(...(await benchAgent()));
-printRows(rows);
+if (rows.length > 0) printRows(rows);
+if (wanted.includes('soak') && !(await soak())) process.exitCode = 1;
 
 async function benchProbes(): Promise<Row[]> {
   const missing = missingPrograms();
