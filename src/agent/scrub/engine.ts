@@ -1,0 +1,127 @@
+import { formsOf } from './forms.ts';
+import { Matcher, type Spans, union } from './matcher.ts';
+
+/** A longer form is looked for in pieces, so that what waits for the next chunk stays this small. */
+export const MAX_PATTERN_BYTES = 127;
+const PIECE_BYTES = 64;
+/** Windows of the two matchers: nearly all forms have 8 bytes, and a pass for those moves three times as far. */
+const LONG_WINDOW = 8;
+const SHORT_WINDOW = 4;
+/** What one run may ask to look for; beyond it nothing but the mask leaves. */
+const MAX_SECRETS = 1000;
+const MAX_FORM_BYTES = 4 * 1024 * 1024;
+/** Nearly all runs of a location have the same few secrets. */
+const MAX_KEPT = 16;
+
+/** Where the forms of one set of secrets are. Never changes, so runs with the same secrets share it. */
+export class Engine {
+  /** More than can be looked for: everything has to be taken for a secret. */
+  readonly overfull: boolean;
+  /** A shorter text holds no form, in UTF-16 units. */
+  readonly shortestChars: number;
+  readonly #matchers: readonly Matcher[];
+  /** For what consists of digits only, which also stands in JSON as a number. */
+  readonly #digits: Matcher | undefined;
+
+  constructor(secrets: ReadonlySet<string> | 'everything') {
+    const forms = secrets === 'everything' ? undefined : collectForms(secrets);
+    this.overfull = forms === undefined;
+    this.shortestChars = Array.from(forms ?? []).reduce(
+      (least, { length }) => Math.min(least, length),
+      Infinity,
+    );
+    const all = Array.from(forms ?? [], (form) => ({
+      isNumber: /^\d+$/.test(form),
+      bytes: Buffer.from(form),
+    }));
+    const numbers = all.filter(({ isNumber }) => isNumber).flatMap(({ bytes }) => piecesOf(bytes));
+    const rest = all.filter(({ isNumber }) => !isNumber).flatMap(({ bytes }) => piecesOf(bytes));
+    this.#digits = numbers.length === 0 ? undefined : new Matcher(distinct(numbers), SHORT_WINDOW);
+    const long = rest.filter(({ length }) => length >= LONG_WINDOW);
+    const short = rest.filter(({ length }) => length < LONG_WINDOW);
+    this.#matchers = [
+      ...(long.length === 0 ? [] : [new Matcher(distinct(long), LONG_WINDOW)]),
+      ...(short.length === 0 ? [] : [new Matcher(distinct(short), SHORT_WINDOW)]),
+    ];
+  }
+
+  get hasNumbers(): boolean {
+    return this.#digits !== undefined;
+  }
+
+  /**
+   * Places that begin before `limit` and end by `end`.
+   *
+   * @param json says what is in a string of JSON; digits elsewhere are left out
+   */
+  find(bytes: Uint8Array, limit: number, end: number, json?: { isString(place: number): boolean }): Spans {
+    let spans: Spans = [];
+    for (const matcher of this.#matchers) spans = union(spans, matcher.scan(bytes, limit, end));
+    if (this.#digits === undefined) return spans;
+    const digits = this.#digits.scan(bytes, limit, end);
+    return union(spans, json === undefined ? digits : inStrings(digits, json));
+  }
+}
+
+const kept = new Map<string, Engine>();
+
+/** The engine for these secrets, or for taking everything for one; undefined when there is nothing to look for. */
+export function engineFor(secrets: ReadonlySet<string> | 'everything'): Engine | undefined {
+  if (secrets === 'everything') return new Engine(secrets);
+  if (secrets.size === 0) return undefined;
+  const key = JSON.stringify([...secrets].sort());
+  const engine = kept.get(key) ?? new Engine(secrets);
+  kept.delete(key);
+  kept.set(key, engine);
+  const [oldest] = kept.keys();
+  if (kept.size > MAX_KEPT && oldest !== undefined) kept.delete(oldest);
+  return engine;
+}
+
+/** Undefined when they are too many. */
+function collectForms(secrets: ReadonlySet<string>): ReadonlySet<string> | undefined {
+  if (secrets.size > MAX_SECRETS) return undefined;
+  const forms = new Set<string>();
+  let bytes = 0;
+  for (const secret of secrets) {
+    // A first look, before the forms of something huge are made.
+    if (bytes + 4 * secret.length > MAX_FORM_BYTES) return undefined;
+    for (const form of formsOf(secret)) {
+      if (forms.has(form)) continue;
+      forms.add(form);
+      bytes += form.length;
+    }
+  }
+  return bytes > MAX_FORM_BYTES ? undefined : forms;
+}
+
+/** Cut between characters; the last two pieces overlap, so that none is short. */
+function piecesOf(form: Buffer): Buffer[] {
+  if (form.length <= MAX_PATTERN_BYTES) return [form];
+  const pieces: Buffer[] = [];
+  for (let at = 0; at < form.length;) {
+    const start = characterStart(form, Math.min(at, form.length - PIECE_BYTES));
+    const end = characterStart(form, start + PIECE_BYTES);
+    pieces.push(form.subarray(start, end));
+    at = end;
+  }
+  return pieces;
+}
+
+function characterStart(utf8: Buffer, at: number): number {
+  let start = at;
+  while (start < utf8.length && (utf8[start]! & 0xc0) === 0x80) start--;
+  return start;
+}
+
+function distinct(patterns: readonly Buffer[]): Buffer[] {
+  return [...new Map(patterns.map((pattern) => [pattern.toString('latin1'), pattern])).values()];
+}
+
+function inStrings(spans: Spans, json: { isString(place: number): boolean }): Spans {
+  const inside: Spans = [];
+  for (let i = 0; i < spans.length; i += 2) {
+    if (json.isString(spans[i]!)) inside.push(spans[i]!, spans[i + 1]!);
+  }
+  return inside;
+}
