@@ -100,6 +100,8 @@ export interface Definition<Fields extends z.ZodObject> {
   timeoutMs(spec: z.infer<Fields>): number;
   /** What one run needs; `light` for the lane `probe` and `browser` for others when absent. */
   jobClass?(spec: z.infer<Fields> & Partial<CommonSpec>): JobClass;
+  /** What no single field can say: which field, and what is wrong with it. */
+  problems?(spec: z.infer<Fields>): [field: string, message: string][];
   /** Loaded by the probe only, so that the service never loads network code. Absent in other lanes. */
   runner?(): Promise<Runner<z.infer<Fields> & CommonSpec>>;
 }
@@ -120,6 +122,7 @@ export interface CheckType {
   readonly fields: z.ZodObject;
   timeoutMs(spec: unknown): number;
   jobClass(spec: unknown): JobClass;
+  problems(spec: unknown): [field: string, message: string][];
   /** @throws AgentFault, or a ZodError when the spec is not this type's */
   run(spec: unknown, context: RunContext): Promise<Outcome>;
 }
@@ -138,6 +141,11 @@ export function defineCheckType<Fields extends z.ZodObject>(def: Definition<Fiel
     jobClass: (spec) =>
       def.jobClass?.({ ...(own.parse(spec) as z.infer<Fields>), ...commonOf(spec) }) ??
       (def.lane === 'probe' ? 'light' : 'browser'),
+    problems: (spec) => {
+      // What is wrong with single fields has been said by then.
+      const parsed = own.safeParse(spec);
+      return parsed.success ? (def.problems?.(parsed.data as z.infer<Fields>) ?? []) : [];
+    },
     run: async (spec, context) => {
       if (def.runner === undefined) {
         throw new AgentFault('UNSUPPORTED', `checks of type ${def.name} do not run in a probe process`);

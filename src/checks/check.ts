@@ -51,10 +51,11 @@ export const CHECK_TYPES = [
   'DNS',
 ] as const;
 
-const FREQUENCIES = [0, 1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440] as const;
-
 const oneOf = <const V extends readonly number[]>(values: V) =>
   z.literal(values, { error: `must be one of ${values.join(', ')}` });
+
+/** Minutes between two runs. */
+export const frequencyOf = (...allowed: number[]) => oneOf(allowed).default(10);
 
 export const KeyValue = z.strictObject({
   key: z.string().min(1),
@@ -126,7 +127,7 @@ export const CommonFields = z.strictObject({
   locations: z.array(z.enum(REGIONS)).nullable().default([]),
   privateLocations: z.array(z.string()).nullable().default([]),
   tags: z.array(z.string()).default([]),
-  frequency: oneOf(FREQUENCIES).default(10),
+  frequency: frequencyOf(0, 1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440),
   /** Seconds; a day at most, as the longest frequency. */
   frequencyOffset: z.int().min(1).max(86_400).optional(),
   groupId: z.number().nullable().default(null),
@@ -160,6 +161,7 @@ export function checkSchema(type: CheckType) {
     ) {
       issue('locations', 'at least one of locations and privateLocations is required');
     }
+    for (const [path, message] of type.problems(whole)) issue(path, message);
   });
 }
 export type Check = CommonFields & Record<string, unknown>;

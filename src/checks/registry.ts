@@ -1,12 +1,14 @@
 import type { CheckType } from './check-type.ts';
 import { api } from './api/index.ts';
+import { browser } from './browser/index.ts';
 import { dns } from './dns/index.ts';
 import { icmp } from './icmp/index.ts';
+import { multistep } from './multistep/index.ts';
 import { tcp } from './tcp/index.ts';
 import { url } from './url/index.ts';
 
 /** One line per check type; nothing else lists the types. Runners load on first use. */
-const types: readonly CheckType[] = [api, dns, icmp, tcp, url];
+const types: readonly CheckType[] = [api, browser, dns, icmp, multistep, tcp, url];
 
 const byName = new Map(types.map((type) => [type.name, type]));
 

@@ -19,6 +19,8 @@ const SMALLEST: Readonly<Record<string, object>> = {
   TCP: { request: { hostname: 'example.test', port: 443 } },
   DNS: { request: { query: 'example.test', recordType: 'A' } },
   ICMP: { request: { hostname: 'example.test' } },
+  BROWSER: { script: '' },
+  MULTI_STEP: { script: '' },
 };
 
 const smallest = (type: CheckType): object => ({
@@ -27,10 +29,16 @@ const smallest = (type: CheckType): object => ({
   ...SMALLEST[type.name],
 });
 
+/** An object among the fields of a type. */
+const inner = (type: CheckType): [field: string, value: object] =>
+  type.lane === 'probe'
+    ? ['request', (smallest(type) as { request: object }).request]
+    : ['playwrightConfig', {}];
+
 describe('the registry of check types', () => {
-  test('has one line per folder that holds a runner', () => {
+  test('has one line per folder that holds the fields of a type', () => {
     const folders = readdirSync(folder, { withFileTypes: true })
-      .filter((entry) => entry.isDirectory() && existsSync(join(folder, entry.name, 'run.ts')))
+      .filter((entry) => entry.isDirectory() && existsSync(join(folder, entry.name, 'spec.ts')))
       .map((entry) => entry.name);
     expect(folders.sort()).toEqual(
       checkTypes()
@@ -61,17 +69,18 @@ describe.each(checkTypes().map((type) => [type.name, type] as const))('check typ
     expect(checkSchema(type).parse(once)).toEqual(once);
   });
 
-  test('refuses unknown fields, at the top and in the request', () => {
+  test('refuses unknown fields, at the top and below', () => {
     const top = checkSchema(type).safeParse({ ...smallest(type), colour: 'red' });
     expect(top.error?.issues[0]?.code).toBe('unrecognized_keys');
-    const request = { ...(smallest(type) as { request: object }).request, colour: 'red' };
-    const deep = checkSchema(type).safeParse({ ...smallest(type), request });
-    expect(deep.error?.issues[0]).toMatchObject({ code: 'unrecognized_keys', path: ['request'] });
+    const [field, value] = inner(type);
+    const deep = checkSchema(type).safeParse({ ...smallest(type), [field]: { ...value, colour: 'red' } });
+    expect(deep.error?.issues[0]).toMatchObject({ code: 'unrecognized_keys', path: [field] });
   });
 
-  test('refuses a definition without a request', () => {
-    const { request: _, ...rest } = smallest(type) as { request: object };
-    expect(checkSchema(type).safeParse(rest).error?.issues[0]?.path).toEqual(['request']);
+  test('refuses a definition without what it needs', () => {
+    const [required = ''] = Object.keys(SMALLEST[name]!);
+    const rest = Object.fromEntries(Object.entries(smallest(type)).filter(([key]) => key !== required));
+    expect(checkSchema(type).safeParse(rest).error?.issues[0]?.path).toEqual([required]);
   });
 
   test('limits its time', () => {

@@ -83,13 +83,15 @@ describe.each(ROUTES)('a %s check', (route, name) => {
     expect(body.message).toContain(`/v1/checks/${route}/${made.id}`);
   });
 
-  test('needs its request', async () => {
+  test('needs what has no default', async () => {
     const { status, body } = await service.post(`/v1/checks/${route}`, {
       name: 'x',
       locations: ['eu-west-1'],
     });
     expect(status).toBe(400);
-    expect(body.message).toBe('request: is required and must be an object');
+    expect(body.message).toMatch(
+      /^(request: is required and must be an object|script: is required and must be a string)$/,
+    );
   });
 });
 
@@ -197,7 +199,7 @@ describe('the deprecated routes', () => {
   });
 
   test('name the types they know', async () => {
-    const { status, body } = await service.post('/v1/checks', { ...checkBody('tcp'), checkType: 'BROWSER' });
+    const { status, body } = await service.post('/v1/checks', { ...checkBody('tcp'), checkType: 'AGENTIC' });
     expect(status).toBe(400);
     expect(body.message).toMatch(/^checkType: must be one of .*TCP/);
   });

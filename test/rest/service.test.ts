@@ -59,16 +59,18 @@ describe('the OpenAPI document', () => {
     for (const type of checkTypes()) {
       const name = type.route[0]!.toUpperCase() + type.route.slice(1);
       const input = document.components.schemas[`${name}CheckInput`]!;
-      expect(input.required?.toSorted()).toEqual(['name', 'request']);
+      const isProbe = type.lane === 'probe';
+      expect(input.required?.toSorted()).toEqual(['name', isProbe ? 'request' : 'script']);
       expect(Object.keys(input.properties!)).toEqual(
         expect.arrayContaining(['frequency', 'retryStrategy', ...Object.keys(type.fields.shape)]),
       );
       const text = { default: '' };
-      expect(input.properties!['request']).toMatchObject({
-        properties: {
-          assertions: { default: [], items: { properties: { property: text, target: text, regex: text } } },
-        },
-      });
+      if (isProbe)
+        expect(input.properties!['request']).toMatchObject({
+          properties: {
+            assertions: { default: [], items: { properties: { property: text, target: text, regex: text } } },
+          },
+        });
       const output = document.components.schemas[`${name}Check`]!;
       expect(output.required).toEqual(expect.arrayContaining(['id', 'checkType', 'created_at', 'frequency']));
     }

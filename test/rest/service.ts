@@ -163,6 +163,8 @@ export const SMALLEST: Readonly<Record<string, object>> = {
   tcp: { request: { hostname: 'example.com', port: 443 } },
   dns: { request: { query: 'example.com', recordType: 'A' } },
   icmp: { request: { hostname: 'example.com' } },
+  browser: { script: '' },
+  multistep: { script: '' },
 };
 
 export function checkBody(route: string, change: object = {}): object {
