@@ -1,0 +1,7 @@
+/**
+ * The files that a run leaves behind, on their way to the service. Hides which files are refused and why
+ * (a run may leave links, pipes and endless files), how text in them is scrubbed, archives included, the
+ * store in the data folder, and the upload in parts that goes on after any break. A file is read only
+ * when nothing of its run is alive.
+ */
+export { collect, type CollectOptions } from './collect.ts';
