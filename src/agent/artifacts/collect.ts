@@ -102,7 +102,15 @@ const noRoom = (size: number, limit: number): Refusal =>
 
 function refusal(name: string, kind: Artifact['kind'], { message, sizeBytes }: Refusal): Artifact {
   const contentType = contentTypeOf(name);
-  return { name, kind, contentType, size: sizeBytes, sha256: null, state: 'refused', reason: message };
+  return {
+    name,
+    kind,
+    contentType,
+    size: sizeBytes,
+    sha256: null,
+    state: 'refused',
+    reason: `${name}: ${message}`,
+  };
 }
 
 /** The name that the result shows, and why it is none: names are part of addresses and of other people's disks. */

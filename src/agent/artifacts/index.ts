@@ -5,3 +5,5 @@
  * when nothing of its run is alive.
  */
 export { collect, type CollectOptions } from './collect.ts';
+export type { ArtifactTarget } from './upload.ts';
+export { ArtifactUploader, type FileSource } from './uploader.ts';

@@ -1,4 +1,4 @@
-import type { Agent, AgentOptions, IncomingMessage } from 'node:http';
+import type { Agent, AgentOptions, ClientRequest, IncomingMessage } from 'node:http';
 import * as https from 'node:https';
 import { Agent as PlainAgent, request } from '../../kit/node-http.ts';
 import type { Reply } from '../ports.ts';
@@ -46,32 +46,41 @@ export class ServiceClient {
    * @returns any answer, whatever its status
    * @throws on a network fault, or the reason of `signal`
    */
-  async post(
+  post(path: string, body: Buffer, headers: Record<string, string>, signal: AbortSignal): Promise<Reply> {
+    return this.send('POST', path, body, headers, signal);
+  }
+
+  /**
+   * As `post`. A body in pieces needs a `content-length`; it is asked for a piece once the last one was
+   * written, so that a buffer can be used again.
+   */
+  async send(
+    method: 'GET' | 'POST' | 'PUT',
     path: string,
-    body: Buffer,
+    body: Buffer | AsyncIterable<Buffer>,
     headers: Record<string, string>,
     signal: AbortSignal,
   ): Promise<Reply> {
     const { promise, resolve, reject } = Promise.withResolvers<Reply>();
+    const length = Buffer.isBuffer(body) ? { 'content-length': body.length } : {};
     const request = this.#request(
       this.url(path),
-      {
-        method: 'POST',
-        agent: this.#kept,
-        headers: { ...this.headers, ...headers, 'content-length': body.length },
-        signal,
-      },
+      { method, agent: this.#kept, headers: { ...this.headers, ...headers, ...length }, signal },
       (response) => {
         readReply(response).then(resolve, reject);
       },
     );
     request.once('error', reject);
-    request.end(body);
+    if (Buffer.isBuffer(body)) request.end(body);
+    else writePieces(request, body).catch(reject);
     try {
       return await promise;
     } catch (error) {
       signal.throwIfAborted();
       throw error;
+    } finally {
+      // An answer that came before the end of the body: the rest would be taken for the next request.
+      if (!request.writableEnded) request.destroy();
     }
   }
 
@@ -84,6 +93,18 @@ export class ServiceClient {
 function agentFor(url: URL, proxy: URL | undefined, options: AgentOptions): Agent {
   if (proxy !== undefined) return tunnelAgent(url, proxy, options);
   return url.protocol === 'https:' ? new https.Agent(options) : new PlainAgent(options);
+}
+
+async function writePieces(request: ClientRequest, pieces: AsyncIterable<Buffer>): Promise<void> {
+  const { promise: closed, resolve: close } = Promise.withResolvers<void>();
+  request.once('close', close);
+  for await (const piece of pieces) {
+    const { promise: written, resolve: done } = Promise.withResolvers<void>();
+    request.write(piece, () => done());
+    await Promise.race([written, closed]);
+    if (request.destroyed) return;
+  }
+  request.end();
 }
 
 async function readReply(response: IncomingMessage): Promise<Reply> {

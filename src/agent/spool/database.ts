@@ -14,6 +14,10 @@ const MIGRATIONS = [
      created_ms integer not null, bytes integer not null, body text not null);
    create table dead (
      result_id text primary key, died_ms integer not null, reason text not null, body text not null);`,
+  `create table file (
+     result_id text not null, name text not null, copy text not null, size integer not null,
+     sha256 text not null, content_type text not null, is_failure integer not null,
+     created_ms integer not null, is_due integer not null, primary key (result_id, name)) without rowid;`,
 ];
 
 /**

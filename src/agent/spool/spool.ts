@@ -1,14 +1,18 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { HeldRun, RunResult } from '../../contract/index.ts';
+import type { Artifact, HeldRun, RunResult } from '../../contract/index.ts';
 import { monoMs, wallMs } from '../../kit/clock.ts';
 import { messageOf } from '../../kit/errors.ts';
 import { newId } from '../../kit/ids.ts';
 import type { Log } from '../../kit/log.ts';
-import type { ResultSink } from '../ports.ts';
+import type { CollectedFile, ResultSink } from '../ports.ts';
 import { openDatabase } from './database.ts';
 import { DueTimer } from './due-timer.ts';
+import { Shelf, type SpooledFile } from './shelf.ts';
 
-/** Largest spool, bytes; at four fifths of it the agent stops taking work. */
+/**
+ * Largest spool, bytes, files included. At four fifths of it files are given up, those of passed runs
+ * first; when results alone need as much the agent stops taking work.
+ */
 const QUOTA_BYTES = 512 * 1024 * 1024;
 const FULL_SHARE = 0.8;
 /** Below the 2 MiB that a batch may have, in any encoding of most texts. */
@@ -23,7 +27,10 @@ const REMOVE_MS = 1000;
 
 export interface SpoolState {
   results: number;
+  /** Of results and files. */
   bytes: number;
+  /** Files that the service does not have yet. */
+  files: number;
   /** Results that the service will never take, kept for a week. */
   dead: number;
   /** Four fifths of the quota are used. */
@@ -47,18 +54,21 @@ interface Unsaved extends SpooledResult {
 }
 
 export function openSpool(dataDir: string, log: Log): Spool {
-  return new Spool(openDatabase(dataDir, log), log);
+  return new Spool(openDatabase(dataDir, log), dataDir, log);
 }
 
 /** The results of this agent that the service does not have yet. */
 export class Spool implements ResultSink {
   readonly #db: DatabaseSync;
   readonly #log: Log;
-  readonly #statements: Record<'insert' | 'remove' | 'read' | 'bury', StatementSync>;
+  readonly #shelf: Shelf;
+  readonly #statements: Record<'insert' | 'remove' | 'read' | 'rewrite' | 'bury', StatementSync>;
   /** What is on disk, without the bodies. In order of arrival. */
   readonly #saved = new Map<string, SpooledResult>();
   /** Waits for the next commit, or for the disk to work again. */
   readonly #unsaved = new Map<string, Unsaved>();
+  /** Corrected texts of results that are on disk. */
+  readonly #rewritten = new Map<string, string>();
   /** Acknowledged, but not yet removed from a disk that takes no writes. */
   readonly #doomed = new Map<string, string | null>();
   readonly #listeners = new Set<() => void>();
@@ -69,13 +79,15 @@ export class Spool implements ResultSink {
   #writeError: string | null = null;
   #agentId: string;
 
-  constructor(db: DatabaseSync, log: Log) {
+  constructor(db: DatabaseSync, dataDir: string, log: Log) {
     this.#db = db;
     this.#log = log;
+    this.#shelf = new Shelf(db, dataDir);
     this.#statements = {
       insert: db.prepare('insert or ignore into result values (?, ?, ?, ?, ?, ?, ?)'),
       remove: db.prepare('delete from result where result_id = ?'),
       read: db.prepare('select body from result where result_id = ?'),
+      rewrite: db.prepare('update result set body = ? where result_id = ?'),
       bury: db.prepare(
         `insert or replace into dead select result_id, ?, ?, body from result where result_id = ?`,
       ),
@@ -91,9 +103,10 @@ export class Spool implements ResultSink {
   get state(): SpoolState {
     return {
       results: this.#saved.size + this.#unsaved.size,
-      bytes: this.#bytes,
+      bytes: this.#bytes + this.#shelf.bytes,
+      files: this.#shelf.count,
       dead: this.#dead,
-      full: this.#bytes > QUOTA_BYTES * FULL_SHARE,
+      full: this.#isFull(),
       writeError: this.#writeError,
     };
   }
@@ -105,15 +118,34 @@ export class Spool implements ResultSink {
     return this.#agentId;
   }
 
-  accept(result: RunResult, lane: number): Promise<void> {
+  accept(result: RunResult, lane: number, files: readonly CollectedFile[] = []): Promise<void> {
     const body = this.#textOf(result);
     const { resultId, runId, token } = result;
     const bytes = Buffer.byteLength(body);
     this.#bytes += bytes;
     return new Promise((saved) => {
       this.#unsaved.set(resultId, { resultId, runId, token, lane, createdMs: wallMs(), bytes, body, saved });
+      this.#shelf.add(resultId, result.flags.hasFailures || result.flags.hasErrors, files);
+      this.#makeRoom();
       this.#commits.within(this.#groupMs(lane));
     });
+  }
+
+  /** Where the files of a result belong before they are accepted with it. */
+  folderOf(resultId: string): string {
+    return this.#shelf.folderOf(resultId);
+  }
+
+  /** Files whose result the service has, the most wanted first. */
+  dueFiles(): Iterable<SpooledFile> {
+    for (const resultId of this.#shelf.outdated()) this.#giveUp(resultId, 'they are a day old');
+    return this.#shelf.due();
+  }
+
+  /** The service has this file, or will never take it. */
+  settleFile(file: SpooledFile): void {
+    this.#shelf.dropOne(file);
+    this.#commits.within(REMOVE_MS);
   }
 
   /** Calls `listener` whenever there may be something new to send. @returns stops that */
@@ -140,8 +172,8 @@ export class Spool implements ResultSink {
 
   /** The result as JSON text, or undefined when it is gone. */
   body(resultId: string): string | undefined {
-    const waiting = this.#unsaved.get(resultId);
-    if (waiting !== undefined) return waiting.body;
+    const waiting = this.#unsaved.get(resultId)?.body ?? this.#rewritten.get(resultId);
+    if (waiting !== undefined) return waiting;
     const row = this.#statements.read.get(resultId);
     return typeof row?.['body'] === 'string' ? row['body'] : undefined;
   }
@@ -156,14 +188,17 @@ export class Spool implements ResultSink {
       this.#unsaved.get(id)?.saved();
       this.#unsaved.delete(id);
       this.#doomed.set(id, rejected.get(id) ?? null);
+      if (rejected.has(id)) this.#shelf.drop(id);
+      else this.#shelf.setDue(id);
     }
     this.#dead += rejected.size;
     this.#commits.within(rejected.size > 0 ? GROUP_MS : REMOVE_MS);
+    if (this.#shelf.bytes > 0) this.#notify();
   }
 
   /** Writes what waits and closes the file. */
   close(): void {
-    if (this.#unsaved.size + this.#doomed.size > 0) this.#commit();
+    if (this.#unsaved.size + this.#doomed.size > 0 || this.#shelf.hasChanges) this.#commit();
     this.#commits.cancel();
     this.#db.close();
   }
@@ -178,6 +213,32 @@ export class Spool implements ResultSink {
     );
     const errors = result.errors.slice(0, 20).map((e) => ({ ...e, message: e.message.slice(0, 1000) }));
     return JSON.stringify({ ...result, errors, detail: {} });
+  }
+
+  #isFull(): boolean {
+    return this.#bytes + this.#shelf.bytes > QUOTA_BYTES * FULL_SHARE;
+  }
+
+  /** Results are never given up for lack of room. */
+  #makeRoom(): void {
+    while (this.#isFull()) {
+      const least = this.#shelf.leastWanted();
+      if (least === undefined) return;
+      this.#giveUp(least.resultId, 'the spool is full');
+    }
+  }
+
+  /** A result that was not sent yet says so; of another the service finds out that its files never come. */
+  #giveUp(resultId: string, why: string): void {
+    this.#log.warn({ resultId, why }, 'the files of a result are given up');
+    this.#shelf.drop(resultId);
+    this.#commits.within(GROUP_MS);
+    const body = this.body(resultId);
+    if (body === undefined) return;
+    const corrected = withoutFiles(body, why);
+    const unsaved = this.#unsaved.get(resultId);
+    if (unsaved !== undefined) unsaved.body = corrected;
+    else this.#rewritten.set(resultId, corrected);
   }
 
   /** Commits take at most a third of the event loop, and share their fsync with what comes meanwhile. */
@@ -210,7 +271,7 @@ export class Spool implements ResultSink {
   }
 
   #write(batch: readonly Unsaved[], doomed: readonly (readonly [string, string | null])[]): void {
-    const { insert, remove, bury } = this.#statements;
+    const { insert, remove, rewrite, bury } = this.#statements;
     this.#db.exec('begin immediate');
     try {
       for (const r of batch) insert.run(r.resultId, r.runId, r.token, r.lane, r.createdMs, r.bytes, r.body);
@@ -218,7 +279,11 @@ export class Spool implements ResultSink {
         if (reason !== null) bury.run(wallMs(), reason, id);
         remove.run(id);
       }
+      for (const [id, body] of this.#rewritten) rewrite.run(body, id);
+      const written = this.#shelf.write();
       this.#db.exec('commit');
+      written();
+      this.#rewritten.clear();
     } catch (error) {
       if (this.#db.isTransaction) this.#db.exec('rollback');
       throw error;
@@ -263,4 +328,14 @@ export class Spool implements ResultSink {
     const value = this.#db.prepare('select value from meta where name = ?').get(name)?.['value'];
     return typeof value === 'string' ? value : undefined;
   }
+}
+
+function withoutFiles(body: string, why: string): string {
+  const result = JSON.parse(body) as { artifacts?: Artifact[] };
+  const artifacts = result.artifacts?.map((each) =>
+    each.state === 'refused'
+      ? each
+      : { ...each, state: 'refused', sha256: null, reason: `${each.name}: it was given up, since ${why}` },
+  );
+  return JSON.stringify({ ...result, artifacts });
 }
