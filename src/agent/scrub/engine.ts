@@ -7,6 +7,8 @@ const PIECE_BYTES = 64;
 /** Windows of the two matchers: nearly all forms have 8 bytes, and a pass for those moves three times as far. */
 const LONG_WINDOW = 8;
 const SHORT_WINDOW = 4;
+/** No JSON number is written with more digits. */
+const NUMBER = /^\d{1,21}$/;
 /** What one run may ask to look for; beyond it nothing but the mask leaves. */
 const MAX_SECRETS = 1000;
 const MAX_FORM_BYTES = 4 * 1024 * 1024;
@@ -20,47 +22,49 @@ export class Engine {
   /** A shorter text holds no form, in UTF-16 units. */
   readonly shortestChars: number;
   readonly #matchers: readonly Matcher[];
-  /** For what consists of digits only, which also stands in JSON as a number. */
-  readonly #digits: Matcher | undefined;
+  /** For digits that also stand in JSON as a number. */
+  readonly #numberMatchers: readonly Matcher[];
 
   constructor(secrets: ReadonlySet<string> | 'everything') {
     const forms = secrets === 'everything' ? undefined : collectForms(secrets);
     this.overfull = forms === undefined;
-    this.shortestChars = Array.from(forms ?? []).reduce(
-      (least, { length }) => Math.min(least, length),
-      Infinity,
-    );
-    const all = Array.from(forms ?? [], (form) => ({
-      isNumber: /^\d+$/.test(form),
-      bytes: Buffer.from(form),
-    }));
-    const numbers = all.filter(({ isNumber }) => isNumber).flatMap(({ bytes }) => piecesOf(bytes));
-    const rest = all.filter(({ isNumber }) => !isNumber).flatMap(({ bytes }) => piecesOf(bytes));
-    this.#digits = numbers.length === 0 ? undefined : new Matcher(distinct(numbers), SHORT_WINDOW);
-    const long = rest.filter(({ length }) => length >= LONG_WINDOW);
-    const short = rest.filter(({ length }) => length < LONG_WINDOW);
-    this.#matchers = [
-      ...(long.length === 0 ? [] : [new Matcher(distinct(long), LONG_WINDOW)]),
-      ...(short.length === 0 ? [] : [new Matcher(distinct(short), SHORT_WINDOW)]),
-    ];
+    const all = [...(forms ?? [])];
+    this.shortestChars = all.reduce((least, { length }) => Math.min(least, length), Infinity);
+    this.#matchers = matchersFor(all.filter((form) => !NUMBER.test(form)));
+    this.#numberMatchers = matchersFor(all.filter((form) => NUMBER.test(form)));
   }
 
   get hasNumbers(): boolean {
-    return this.#digits !== undefined;
+    return this.#numberMatchers.length > 0;
   }
 
   /**
    * Places that begin before `limit` and end by `end`.
    *
-   * @param json says what is in a string of JSON; digits elsewhere are left out
+   * @param json says what is in a string of JSON; numbers elsewhere are left out
    */
   find(bytes: Uint8Array, limit: number, end: number, json?: { isString(place: number): boolean }): Spans {
-    let spans: Spans = [];
-    for (const matcher of this.#matchers) spans = union(spans, matcher.scan(bytes, limit, end));
-    if (this.#digits === undefined) return spans;
-    const digits = this.#digits.scan(bytes, limit, end);
-    return union(spans, json === undefined ? digits : inStrings(digits, json));
+    const spans = scanAll(this.#matchers, bytes, limit, end);
+    if (!this.hasNumbers) return spans;
+    const numbers = scanAll(this.#numberMatchers, bytes, limit, end);
+    return union(spans, json === undefined ? numbers : inStrings(numbers, json));
   }
+}
+
+function matchersFor(forms: readonly string[]): Matcher[] {
+  const patterns = forms.flatMap((form) => piecesOf(Buffer.from(form)));
+  const long = patterns.filter(({ length }) => length >= LONG_WINDOW);
+  const short = patterns.filter(({ length }) => length < LONG_WINDOW);
+  return [
+    ...(long.length === 0 ? [] : [new Matcher(distinct(long), LONG_WINDOW)]),
+    ...(short.length === 0 ? [] : [new Matcher(distinct(short), SHORT_WINDOW)]),
+  ];
+}
+
+function scanAll(matchers: readonly Matcher[], bytes: Uint8Array, limit: number, end: number): Spans {
+  let spans: Spans = [];
+  for (const matcher of matchers) spans = union(spans, matcher.scan(bytes, limit, end));
+  return spans;
 }
 
 const kept = new Map<string, Engine>();
