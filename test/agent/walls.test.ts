@@ -14,6 +14,7 @@ test('a child sees its environment, its code and the network, and nothing else',
   writeFileSync(secret, 'pl_secret');
   process.env['API_KEY'] = 'pl_secret';
   const child = startChild({
+    profile: 'probe',
     entry,
     env: { TZ: 'UTC' },
     readable: [supportFolder, ...installedFiles(), '/etc/resolv.conf'],
@@ -51,6 +52,7 @@ test('a child sees its environment, its code and the network, and nothing else',
 
 test('a child ends when its channel does', async () => {
   const child = startChild({
+    profile: 'probe',
     entry,
     env: {},
     readable: [supportFolder, ...installedFiles()],

@@ -20,6 +20,7 @@ export function probeProgram(options: {
 }): ChildProgram {
   const { extraCaCerts } = options;
   return {
+    profile: 'probe',
     entry: options.entry,
     env: {
       TZ: 'UTC',

@@ -1,19 +1,45 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { Duplex, type Readable } from 'node:stream';
-import { fileURLToPath } from 'node:url';
+import { StringDecoder } from 'node:string_decoder';
+import { endMarked } from './ending.ts';
 import { underLimits } from './limits.ts';
+import { nextMarker, type Marker } from './marker.ts';
+import { nodeArguments } from './node-flags.ts';
+import { ROOMS, type Profile } from './profiles.ts';
+import { Watch, type Excess, type Usage } from './watchdog.ts';
 
 /** A Node program that the agent runs as a child. */
 export interface ChildProgram {
+  profile: Profile;
+  /** Node binary; the agent's own when absent. */
+  node?: string;
   entry: URL;
-  /** The whole environment of the child. Nothing is inherited. */
+  /** Flags of Node before the entry. */
+  flags?: readonly string[];
+  /** The whole environment of the child but for the folder's. Nothing is inherited. */
   env: Readonly<Record<string, string>>;
-  /** Files and folders that it may read; it may write nothing. */
+  /** Files and folders that it may read. */
   readable: readonly string[];
-  /** Beyond network access: `ping` may start a program and call native code, for ICMP. */
-  may: readonly 'ping'[];
+  /** Programs, and folders of programs, that it may start besides its Node. */
+  executable?: readonly string[];
+  /** The one folder that it may write: its working folder, HOME and TMPDIR. Without, nothing is writable. */
+  folder?: string;
+  /** `ping`: ICMP, by native code or the ping program. `listen`: TCP ports of its own. */
+  may: readonly ('ping' | 'listen')[];
   /** Upper bound of its JavaScript heap, MB. */
   heapMb: number;
+  /** The only TCP ports that it may connect to, and no datagrams then; absent: any. */
+  tcpPorts?: readonly number[];
+  /** Of all its processes together; looked at every 100 ms. */
+  limits?: JobLimits;
+  /** Node's permission system on top; the profile decides when absent. */
+  permission?: boolean;
+}
+
+export interface JobLimits {
+  memoryBytes: number;
+  processes: number;
+  diskBytes: number;
 }
 
 export interface ChildExit {
@@ -27,69 +53,93 @@ export interface Child {
   readonly pid: number | undefined;
   /** Both directions of file descriptor 3. Its end tells either side that the other is gone. */
   readonly channel: Duplex;
+  /** What user code prints; null for a probe. */
+  readonly stdout: Readable | null;
+  readonly stderr: Readable;
   /** Resolves when the process is gone; never rejects. */
   readonly exited: Promise<ChildExit>;
-  /** The last of what the child printed. May hold what a target sent: only for a child that never got a job. */
+  /** The last of what the child printed on stderr. May hold what a target sent: only for a child that never got a job. */
   lastWords(): string;
-  /** Ends the child with everything it started. */
+  /** Resolves with what went over its limit, once; the child is being ended then. */
+  readonly exceeded: Promise<Excess>;
+  /** Sum over the job's processes. */
+  usage(): Usage;
+  /** Ends the child with everything it started, without waiting. */
   kill(): void;
+  /**
+   * Ends everything that carries the job's mark. When it resolves, no process of the job lives and its
+   * files are at rest. More calls share one end.
+   *
+   * @throws Error when a process cannot be killed
+   */
+  end(): Promise<void>;
 }
-
-/**
- * A regular expression of a user that back-tracks for ever is finished by a second engine in linear
- * time. Without `__proto__` a parsed answer cannot reach a prototype.
- */
-const NODE_FLAGS = [
-  '--disable-proto=delete',
-  '--enable-experimental-regexp-engine-on-excessive-backtracks',
-  '--disable-warning=ExperimentalWarning',
-  '--disable-sigusr1',
-];
-
-const PING_FLAGS = ['--allow-child-process', '--allow-addons', '--disable-warning=SecurityWarning'];
 
 /** Starts `program` behind the walls. A start that fails is reported by `exited`. */
 export function startChild(program: ChildProgram): Child {
-  const args = [
-    '--permission',
-    '--allow-net',
-    ...program.readable.map((path) => `--allow-fs-read=${path}`),
-    ...(program.may.includes('ping') ? PING_FLAGS : []),
-    `--max-old-space-size=${program.heapMb}`,
-    ...NODE_FLAGS,
-    fileURLToPath(program.entry),
-  ];
-  const command = underLimits(process.execPath, args);
+  const marker = nextMarker();
+  const { node = process.execPath, folder, env, profile } = program;
+  const command = underLimits(node, nodeArguments(program), program, marker);
   const child = spawn(command.file, command.args, {
-    cwd: '/',
-    env: program.env,
+    cwd: folder ?? '/',
+    env: folder === undefined ? env : { ...env, HOME: folder, TMPDIR: folder },
     // Its own session: a Ctrl-C in the terminal reaches the agent only, which then drains.
     detached: true,
-    stdio: ['ignore', 'ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', ROOMS[profile].prints ? 'pipe' : 'ignore', 'pipe', 'pipe'],
   });
-  return handleOf(child);
+  return handleOf(child, program, marker);
 }
 
-function handleOf(child: ChildProcess): Child {
+function handleOf(child: ChildProcess, program: ChildProgram, marker: Marker): Child {
   const words = keepTail(child.stderr!);
   const channel = child.stdio[3];
   if (!(channel instanceof Duplex)) throw new TypeError('file descriptor 3 of the child is not a channel');
   // A write to a child that just died fails here; its exit says the same and more.
   channel.on('error', () => {});
+  const exceeded = Promise.withResolvers<Excess>();
   let killed = false;
+  let ended: Promise<void> | undefined;
+  const watch = new Watch({
+    marker,
+    pid: child.pid,
+    folder: program.folder,
+    limits: program.limits,
+    onExcess: (excess) => {
+      exceeded.resolve(excess);
+      // What cannot be killed is told to whoever ends the job.
+      end().catch(() => {});
+    },
+  });
   const exited = new Promise<ChildExit>((resolve) => {
     child.once('error', () => resolve({ code: null, signal: null, cause: 'not_started' }));
     child.once('exit', (code, signal) => resolve({ code, signal, cause: causeOf(code, killed, words()) }));
   });
+  void exited.then(() => (program.limits === undefined ? watch.stop() : undefined));
+  const kill = (): void => {
+    killed = true;
+    killGroup(child);
+  };
+  const finish = async (): Promise<void> => {
+    kill();
+    try {
+      await endMarked(marker, child.pid);
+      await exited;
+    } finally {
+      watch.stop();
+    }
+  };
+  const end = (): Promise<void> => (ended ??= finish());
   return {
     pid: child.pid,
     channel,
+    stdout: child.stdout,
+    stderr: child.stderr!,
     exited,
     lastWords: words,
-    kill: () => {
-      killed = true;
-      killGroup(child);
-    },
+    exceeded: exceeded.promise,
+    usage: () => watch.usage(),
+    kill,
+    end,
   };
 }
 
@@ -112,10 +162,10 @@ function causeOf(code: number | null, killed: boolean, words: string): ChildExit
 const TAIL_BYTES = 4096;
 
 function keepTail(stream: Readable): () => string {
+  const decoder = new StringDecoder();
   let tail = '';
-  stream.setEncoding('utf8');
-  stream.on('data', (text: string) => {
-    tail = (tail + text).slice(-TAIL_BYTES);
+  stream.on('data', (bytes: Buffer) => {
+    tail = (tail + decoder.write(bytes)).slice(-TAIL_BYTES);
   });
   return () => tail;
 }

@@ -1,6 +1,8 @@
+import { existsSync, readFileSync } from 'node:fs';
 import { ExitCode, FatalError } from '../../kit/errors.ts';
 import type { Log } from '../../kit/log.ts';
-import { existsSync, readFileSync } from 'node:fs';
+import type { ChildProgram } from './child.ts';
+import type { Marker } from './marker.ts';
 
 /** util-linux installs it here on every distribution; looked up once, never through PATH. */
 const PRLIMIT = ['/usr/bin/prlimit', '/bin/prlimit'].find((path) => existsSync(path));
@@ -15,15 +17,28 @@ export function missingWalls(): string[] {
 
 /**
  * The command that runs `file` under kernel limits: no core dumps (they would hold what targets sent),
- * no files written, a bound on open files. `prlimit` replaces itself by the program, so the process id
- * stays the child's own.
+ * no files written by a probe, a bound on open files. `prlimit` replaces itself by the program, so the
+ * process id stays the child's own.
  */
-export function underLimits(file: string, args: readonly string[]): { file: string; args: string[] } {
+export function underLimits(
+  file: string,
+  args: readonly string[],
+  program: ChildProgram,
+  marker: Marker,
+): { file: string; args: string[] } {
   if (PRLIMIT === undefined) return { file, args: [...args] };
   const files = Math.min(OPEN_FILES, hardLimitOfOpenFiles());
   return {
     file: PRLIMIT,
-    args: ['--core=0:0', '--fsize=0:0', `--nofile=${files}:${files}`, '--', file, ...args],
+    args: [
+      '--core=0:0',
+      ...(program.folder === undefined ? ['--fsize=0:0'] : []),
+      `--nofile=${files}:${files}`,
+      `--rttime=${marker}:${marker}`,
+      '--',
+      file,
+      ...args,
+    ],
   };
 }
 
@@ -35,6 +50,23 @@ function hardLimitOfOpenFiles(): number {
   } catch {
     return OPEN_FILES;
   }
+}
+
+export interface SandboxReport {
+  /** Whether every wall stands on this machine, some do, or none. */
+  state: 'full' | 'partial' | 'none';
+  /** What is missing, as sentences. */
+  missing: string[];
+  mechanisms: Record<string, boolean>;
+}
+
+export function sandboxReport(): SandboxReport {
+  const missing = missingWalls();
+  return {
+    state: missing.length === 0 ? 'full' : 'partial',
+    missing,
+    mechanisms: { limits: PRLIMIT !== undefined },
+  };
 }
 
 /**

@@ -1,0 +1,57 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import type { Marker } from './marker.ts';
+
+/*
+ * Looks at the processes of this machine through /proc. Synchronous on purpose: when a job has used up
+ * every process that may be created, no thread of a pool could be had either.
+ */
+
+const HARD_RTTIME = /^Max realtime timeout\s+\S+\s+(\d+)/m;
+
+/** The hard limit that carries the mark; undefined when it is unlimited or the process is gone. */
+export function markerOfProcess(pid: number): Marker | undefined {
+  const value = HARD_RTTIME.exec(procText(pid, 'limits') ?? '')?.[1];
+  return value === undefined ? undefined : BigInt(value);
+}
+
+export function allPids(): number[] {
+  return readdirSync('/proc')
+    .map(Number)
+    .filter((pid) => pid > 0);
+}
+
+export interface ProcessStatus {
+  /** Ended, and its parent has not asked about it yet. */
+  zombie: boolean;
+  parent: number;
+  /** Memory that is its own or shared with processes of the same job. */
+  anonymousBytes: number;
+  /** Mapped files: programs and libraries, which all processes of a job have in common. */
+  fileBytes: number;
+}
+
+export function statusOf(pid: number): ProcessStatus | undefined {
+  const text = procText(pid, 'status');
+  if (text === undefined) return undefined;
+  const field = (name: string): string => new RegExp(`^${name}:\\s+(\\S+)`, 'm').exec(text)?.[1] ?? '';
+  return {
+    zombie: /[ZX]/.test(field('State')),
+    parent: Number(field('PPid')),
+    anonymousBytes: (Number(field('RssAnon')) + Number(field('RssShmem'))) * 1024,
+    fileBytes: Number(field('RssFile')) * 1024,
+  };
+}
+
+/** Resident memory with each shared page counted by its part; slow. Undefined where it may not be read. */
+export function proportionalBytes(pid: number): number | undefined {
+  const kilobytes = /^Pss:\s+(\d+)/m.exec(procText(pid, 'smaps_rollup') ?? '')?.[1];
+  return kilobytes === undefined ? undefined : Number(kilobytes) * 1024;
+}
+
+function procText(pid: number, file: string): string | undefined {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'latin1');
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,142 @@
+import type { JobLimits } from './child.ts';
+import { diskUse } from './disk-use.ts';
+import type { Marker } from './marker.ts';
+import { allPids, markerOfProcess, proportionalBytes, statusOf, type ProcessStatus } from './processes.ts';
+
+export type Excess = 'memory' | 'processes' | 'disk';
+
+export interface Usage {
+  processes: number;
+  memoryBytes: number;
+  peakMemoryBytes: number;
+}
+
+const LOOK_MS = 100;
+/** Looks between two that ask every process of the machine again: a number of a process may be used anew. */
+const FULL_LOOK_EVERY = 10;
+/** The walk over a folder takes at most this part of our time. */
+const WALK_SHARE = 0.05;
+/** The exact measure of memory is slow: taken again when the rough one grew by this much. */
+const NOTABLE_GROWTH = 1.05;
+
+export interface WatchedJob {
+  marker: Marker;
+  /** Its first process, which has no mark yet when it is looked at very early. */
+  pid: number | undefined;
+  folder: string | undefined;
+  limits: JobLimits | undefined;
+  onExcess: (excess: Excess) => void;
+}
+
+interface LivingProcess extends ProcessStatus {
+  pid: number;
+}
+
+/** Looks at a job every 100 ms and tells the first limit that it went over, once. */
+export class Watch {
+  readonly job: WatchedJob;
+  #usage: Usage = { processes: 0, memoryBytes: 0, peakMemoryBytes: 0 };
+  #excess: Excess | undefined;
+  #nextWalkAt = 0;
+  /** The rough measure at the time of the last exact one. */
+  #measuredAt = 0;
+
+  constructor(job: WatchedJob) {
+    this.job = job;
+    if (job.limits === undefined) return;
+    watches.add(this);
+    timer ??= setInterval(lookAtAll, LOOK_MS).unref();
+  }
+
+  /** As the last look found it; without limits, as it is now. */
+  usage(): Usage {
+    if (this.job.limits === undefined) this.#measure(living(pidsOf([this]).get(this.job.marker)));
+    return { ...this.#usage };
+  }
+
+  stop(): void {
+    watches.delete(this);
+    if (watches.size > 0) return;
+    clearInterval(timer);
+    timer = undefined;
+    strangers.clear();
+  }
+
+  look(processes: LivingProcess[]): void {
+    this.#measure(processes);
+    const { limits } = this.job;
+    if (limits === undefined || this.#excess !== undefined) return;
+    this.#excess = this.#excessOf(limits, processes);
+    if (this.#excess !== undefined) this.job.onExcess(this.#excess);
+  }
+
+  #measure(processes: LivingProcess[]): void {
+    const shared = Math.max(0, ...processes.map((each) => each.fileBytes));
+    const memoryBytes = processes.reduce((sum, each) => sum + each.anonymousBytes, shared);
+    const peakMemoryBytes = Math.max(memoryBytes, this.#usage.peakMemoryBytes);
+    this.#usage = { processes: processes.length, memoryBytes, peakMemoryBytes };
+  }
+
+  #excessOf(limits: JobLimits, processes: LivingProcess[]): Excess | undefined {
+    if (processes.length > limits.processes) return 'processes';
+    if (this.#usage.memoryBytes > limits.memoryBytes && this.#isReallyOver(limits, processes)) {
+      return 'memory';
+    }
+    return this.#diskIsOver(limits) ? 'disk' : undefined;
+  }
+
+  /** The rough measure counts a page that two processes share twice. */
+  #isReallyOver(limits: JobLimits, processes: LivingProcess[]): boolean {
+    const rough = this.#usage.memoryBytes;
+    if (rough < this.#measuredAt * NOTABLE_GROWTH) return false;
+    this.#measuredAt = rough;
+    const exact = processes.reduce(
+      (sum, each) => sum + (proportionalBytes(each.pid) ?? each.anonymousBytes),
+      0,
+    );
+    return exact > limits.memoryBytes;
+  }
+
+  #diskIsOver(limits: JobLimits): boolean {
+    const { folder } = this.job;
+    const begun = performance.now();
+    if (folder === undefined || begun < this.#nextWalkAt) return false;
+    const used = diskUse(folder, limits.diskBytes);
+    const ended = performance.now();
+    this.#nextWalkAt = ended + (ended - begun) / WALK_SHARE;
+    return used > limits.diskBytes;
+  }
+}
+
+const watches = new Set<Watch>();
+let timer: NodeJS.Timeout | undefined;
+
+/** Processes of nobody's job. A process never changes its mark, so each is asked about it once. */
+const strangers = new Set<number>();
+let looks = 0;
+
+/** One scan of the machine for all jobs. */
+function lookAtAll(): void {
+  if (++looks % FULL_LOOK_EVERY === 0) strangers.clear();
+  const pids = pidsOf(watches);
+  for (const watch of watches) watch.look(living(pids.get(watch.job.marker)));
+}
+
+function pidsOf(wanted: Iterable<Watch>): Map<Marker, number[]> {
+  const found = new Map<Marker, number[]>(Array.from(wanted, (watch) => [watch.job.marker, []]));
+  const firsts = new Set(Array.from(wanted, (watch) => watch.job.pid));
+  for (const pid of allPids()) {
+    if (strangers.has(pid)) continue;
+    const marker = markerOfProcess(pid);
+    if (marker === undefined && !firsts.has(pid)) strangers.add(pid);
+    if (marker !== undefined) found.get(marker)?.push(pid);
+  }
+  return found;
+}
+
+function living(pids: readonly number[] = []): LivingProcess[] {
+  return pids.flatMap((pid) => {
+    const status = statusOf(pid);
+    return status === undefined || status.zombie ? [] : [{ pid, ...status }];
+  });
+}
