@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import {
   readAgentSettings,
   startAgent,
@@ -11,14 +8,11 @@ import type { Job } from '../../src/contract/index.ts';
 import { newId } from '../../src/kit/ids.ts';
 import { createLog } from '../../src/kit/log.ts';
 import type { FakeService } from './fake-service.ts';
+import { temporaryFolder } from './temporary-folder.ts';
 
 export const STAND_IN_PROBE = new URL('./stand-in-probe.ts', import.meta.url);
 
-/** A folder that is gone after the test. */
-export function temporaryFolder(): { path: string } & Disposable {
-  const path = mkdtempSync(join(tmpdir(), 'vedette-test-'));
-  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
-}
+export { temporaryFolder };
 
 export interface TestAgent extends RunningAgent, AsyncDisposable {
   /** GET on the health port. */

@@ -4,7 +4,7 @@ import { CompleteArtifact, OpenArtifact, PART_SHA256_HEADER, PutPart } from '../
 import { messageOf } from '../../kit/errors.ts';
 import type { Reply } from '../ports.ts';
 import type { SpooledFile } from '../spool/index.ts';
-import { readRange } from './copy.ts';
+import { readRange } from './ranges.ts';
 
 /** The service as an upload sees it. */
 export interface ArtifactTarget {

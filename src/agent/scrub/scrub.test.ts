@@ -251,7 +251,7 @@ describe('for any secrets and any text', () => {
   test('what is no secret is left alone', () => {
     fc.assert(
       fc.property(secretsAndText, ({ secrets, parts }) => {
-        const text = parts.join('').toWellFormed();
+        const text = parts.join('').toWellFormed().replaceAll('*', '-');
         const pieces = createScrubber(secrets).text(text).split(MASK);
         let at = 0;
         for (const piece of pieces) {

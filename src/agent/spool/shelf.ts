@@ -58,6 +58,10 @@ export class Shelf {
     return this.#bytes;
   }
 
+  get isEmpty(): boolean {
+    return this.#bundles.size === 0;
+  }
+
   get count(): number {
     let count = 0;
     for (const { files } of this.#bundles.values()) count += files.size;

@@ -193,7 +193,7 @@ export class Spool implements ResultSink {
     }
     this.#dead += rejected.size;
     this.#commits.within(rejected.size > 0 ? GROUP_MS : REMOVE_MS);
-    if (this.#shelf.bytes > 0) this.#notify();
+    if (!this.#shelf.isEmpty) this.#notify();
   }
 
   /** Writes what waits and closes the file. */
