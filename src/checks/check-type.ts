@@ -1,6 +1,8 @@
 import type { z } from 'zod';
 import type { Resolver } from './resolve.ts';
 import type { Limiter } from './limiter.ts';
+import type { PhaseScripts } from './api-scripts.ts';
+import type { ScriptHooks } from './script-hooks.ts';
 
 /** What a runner may touch. No globals, no process.env, no child processes but through `ping`. */
 export interface RunContext {
@@ -11,6 +13,8 @@ export interface RunContext {
   readonly resolver: Resolver;
   /** Bounds TLS handshakes under way in this process: 64 at once would add 33–56 ms to each. */
   readonly handshakes: Limiter;
+  /** Runs the scripts around an API check's request; null where nothing can. */
+  readonly scripts: ScriptHooks | null;
 }
 
 /**
@@ -97,7 +101,7 @@ export interface Definition<Fields extends z.ZodObject> {
   /** The fields that only this type has, with defaults and bounds; unknown fields are refused. */
   fields: Fields;
   /** Longest time one try may take, ms, on top of nothing: the agent kills the try then. */
-  timeoutMs(spec: z.infer<Fields>): number;
+  timeoutMs(spec: z.infer<Fields> & Partial<CommonSpec>): number;
   /** What one run needs; `light` for the lane `probe` and `browser` for others when absent. */
   jobClass?(spec: z.infer<Fields> & Partial<CommonSpec>): JobClass;
   /** What no single field can say: which field, and what is wrong with it. */
@@ -106,10 +110,19 @@ export interface Definition<Fields extends z.ZodObject> {
   runner?(): Promise<Runner<z.infer<Fields> & CommonSpec>>;
 }
 
-/** The common fields that a runner needs besides its own. */
+/** The common fields that a runner needs besides its own; what groups and snippets add is in them. */
 export interface CommonSpec {
   shouldFail: boolean;
+  /** Merged: check before group before account. */
   environmentVariables?: readonly { key: string; value: string; secret?: boolean }[] | null | undefined;
+  /** Scripts of the check's group. */
+  groupScripts?: PhaseScripts | null | undefined;
+  /** The code behind the check's setupSnippetId and tearDownSnippetId. */
+  snippetScripts?: PhaseScripts | null | undefined;
+  /** Code by the snippet's name, for `./snippets/NAME.js`. */
+  snippets?: Readonly<Record<string, string>> | null | undefined;
+  /** Chosen by check, group or account. */
+  runtimeId?: string | null | undefined;
 }
 
 /** A check type with its own types closed over: callers hold `unknown`, never a cast. */
@@ -137,7 +150,7 @@ export function defineCheckType<Fields extends z.ZodObject>(def: Definition<Fiel
     needs: def.needs ?? null,
     resultField: def.resultField,
     fields: def.fields,
-    timeoutMs: (spec) => def.timeoutMs(own.parse(spec) as z.infer<Fields>),
+    timeoutMs: (spec) => def.timeoutMs({ ...(own.parse(spec) as z.infer<Fields>), ...commonOf(spec) }),
     jobClass: (spec) =>
       def.jobClass?.({ ...(own.parse(spec) as z.infer<Fields>), ...commonOf(spec) }) ??
       (def.lane === 'probe' ? 'light' : 'browser'),
@@ -158,6 +171,14 @@ export function defineCheckType<Fields extends z.ZodObject>(def: Definition<Fiel
 }
 
 function commonOf(spec: unknown): CommonSpec {
-  const { shouldFail, environmentVariables } = spec as Partial<CommonSpec>;
-  return { shouldFail: shouldFail === true, environmentVariables: environmentVariables ?? null };
+  const { shouldFail, environmentVariables, groupScripts, snippetScripts, snippets, runtimeId } =
+    spec as Partial<CommonSpec>;
+  return {
+    shouldFail: shouldFail === true,
+    environmentVariables: environmentVariables ?? null,
+    groupScripts: groupScripts ?? null,
+    snippetScripts: snippetScripts ?? null,
+    snippets: snippets ?? null,
+    runtimeId: runtimeId ?? null,
+  };
 }

@@ -1,13 +1,21 @@
 import { ZodError } from 'zod';
 import type { RunResult } from '../contract/results.ts';
 import { monoMs, wallMs } from '../kit/clock.ts';
-import { AgentFault, type CheckType, type Outcome, TIMEOUT_DOUBT_MS, TimeLimit } from './check-type.ts';
+import {
+  AgentFault,
+  type CheckType,
+  type Outcome,
+  type RunContext,
+  TIMEOUT_DOUBT_MS,
+  TimeLimit,
+} from './check-type.ts';
 import { warmTls } from './http-probe/index.ts';
 import { Limiter } from './limiter.ts';
-import { type Delays, LoopDelay } from './loop-delay.ts';
+import { type Delays, LoopDelay, type Stopwatch } from './loop-delay.ts';
 import { findCheckType } from './registry.ts';
 import type { Resolver } from './resolve.ts';
 import { createResolver, type ResolverOptions } from './resolver/index.ts';
+import type { ScriptHooks } from './script-hooks.ts';
 import { roundMs } from './verdict.ts';
 
 /** What all checks of one process share. Made once by the process that runs them. */
@@ -52,12 +60,15 @@ export function createEnvironment(options: ResolverOptions): Environment {
  * Runs one try and reports it. Never throws: a failing target sets `hasFailures`, a fault of the agent
  * `hasErrors`, an abort of `signal` `isCancelled`. A verdict that only the time decides, and that this
  * process' own delays may have changed, is not believed: the check runs again, at most twice and within
- * the time of the one try.
+ * the time of the one try. With scripts it does not, since what they did would be done twice.
+ *
+ * @param scripts runs the scripts around the request, when the check has any
  */
 export async function execute(
   job: ExecuteJob,
   environment: Environment,
   signal: AbortSignal,
+  scripts: ScriptHooks | null = null,
 ): Promise<TryReport> {
   const startedAt = new Date(wallMs()).toISOString();
   const startedMs = monoMs();
@@ -76,9 +87,14 @@ export async function execute(
   for (let repeat = 0; ; repeat++) {
     const tryStartedMs = monoMs();
     const remainingMs = job.timeoutMs - (tryStartedMs - startedMs);
-    const stopMeasuring = environment.loopDelay.measure();
-    const ended = await attempt(type, job, environment, signal, Math.max(remainingMs, 1));
-    delays = stopMeasuring();
+    const stopwatch = environment.loopDelay.stopwatch();
+    const context = {
+      ...environment,
+      proxyUrl: job.proxyUrl,
+      scripts: scripts && unmeasured(scripts, stopwatch),
+    };
+    const ended = await attempt(type, job, context, signal, Math.max(remainingMs, 1));
+    delays = stopwatch.stop();
     if (signal.aborted) return report(cancelled());
     if ('fault' in ended) return report(faulty(ended.fault, type));
     // A repeat has less time than the check is entitled to, so it cannot prove that it took too long.
@@ -86,7 +102,7 @@ export async function execute(
     if (!doubtful) return report(judged(ended.outcome, type));
     const now = monoMs();
     const lastsMs = now - tryStartedMs;
-    if (repeat === MAX_REPEATS || job.timeoutMs - (now - startedMs) < 2 * lastsMs) {
+    if (scripts !== null || repeat === MAX_REPEATS || job.timeoutMs - (now - startedMs) < 2 * lastsMs) {
       return report(faulty(overloaded(delays, ended.outcome), type));
     }
   }
@@ -103,7 +119,7 @@ interface Found {
 async function attempt(
   type: CheckType,
   job: ExecuteJob,
-  environment: Environment,
+  context: Omit<RunContext, 'signal'>,
   cancel: AbortSignal,
   limitMs: number,
 ): Promise<Ended> {
@@ -118,9 +134,7 @@ async function attempt(
   cancel.addEventListener('abort', onCancel, { once: true });
   if (cancel.aborted) onCancel();
   try {
-    const { resolver, handshakes } = environment;
-    const context = { signal: stop.signal, proxyUrl: job.proxyUrl, resolver, handshakes };
-    const ran = type.run(job.spec, context).then(
+    const ran = type.run(job.spec, { ...context, signal: stop.signal }).then(
       (outcome): Ended => ({ outcome }),
       (fault: unknown): Ended =>
         fault instanceof TimeLimit ? { outcome: timedOut(job.timeoutMs) } : { fault },
@@ -131,6 +145,11 @@ async function attempt(
     clearTimeout(grace);
     cancel.removeEventListener('abort', onCancel);
   }
+}
+
+/** While scripts run elsewhere, nothing is measured here that a delay could spoil. */
+function unmeasured(scripts: ScriptHooks, stopwatch: Stopwatch): ScriptHooks {
+  return { run: (question) => stopwatch.pausedWhile(() => scripts.run(question)) };
 }
 
 /** For runners that say nothing better themselves. */

@@ -36,6 +36,11 @@ export class LoopDelay {
     };
   }
 
+  /** Like `measure`, for a stretch with parts that do not count. */
+  stopwatch(): Stopwatch {
+    return new Stopwatch(this);
+  }
+
   #start(): void {
     this.#expectedMs = monoMs() + TICK_MS;
     this.#timer = setInterval(() => {
@@ -72,6 +77,42 @@ export class LoopDelay {
       add(delays, Math.min(delay.ms, delay.atMs - startedMs));
     }
     return delays;
+  }
+}
+
+/** Delays of a stretch of time, without those of the parts in which something else is waited for. */
+export class Stopwatch {
+  readonly #loopDelay: LoopDelay;
+  readonly #sum: Delays = { maxMs: 0, totalMs: 0 };
+  #end: (() => Delays) | undefined;
+  #stopped = false;
+
+  constructor(loopDelay: LoopDelay) {
+    this.#loopDelay = loopDelay;
+    this.#end = loopDelay.measure();
+  }
+
+  async pausedWhile<T>(work: () => Promise<T>): Promise<T> {
+    this.#pause();
+    try {
+      return await work();
+    } finally {
+      if (!this.#stopped) this.#end ??= this.#loopDelay.measure();
+    }
+  }
+
+  stop(): Delays {
+    this.#pause();
+    this.#stopped = true;
+    return this.#sum;
+  }
+
+  #pause(): void {
+    const found = this.#end?.();
+    this.#end = undefined;
+    if (found === undefined) return;
+    this.#sum.totalMs += found.totalMs;
+    this.#sum.maxMs = Math.max(this.#sum.maxMs, found.maxMs);
   }
 }
 

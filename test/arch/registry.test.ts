@@ -116,5 +116,6 @@ function abortedContext(): Parameters<CheckType['run']>[1] {
       servers: () => [],
     },
     handshakes: new Limiter(1),
+    scripts: null,
   };
 }

@@ -1,6 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import type { TryReport } from '../../checks/execute.ts';
+import type { PhaseAnswer, PhaseQuestion } from '../../checks/script-hooks.ts';
 import type { Job } from '../../contract/index.ts';
 
 /** What every try in one probe shares. */
@@ -11,13 +12,19 @@ export interface ProbeSetup {
 
 /** From the agent to a probe process. `setup` comes first; `n` numbers the tries of one probe. */
 export type ToProbe =
-  { t: 'setup'; setup: ProbeSetup } | { t: 'run'; n: number; job: Job } | { t: 'cancel'; n: number };
+  | { t: 'setup'; setup: ProbeSetup }
+  /** `asks`: the try's scripts are run by whoever answers its questions. */
+  | { t: 'run'; n: number; job: Job; asks: boolean }
+  | { t: 'cancel'; n: number }
+  | { t: 'answer'; n: number; answer: PhaseAnswer | { fault: { code: string; message: string } } };
 
 /** From a probe process to the agent. */
 export type FromProbe =
   | { t: 'ready' }
   | { t: 'done'; n: number; report: TryReport }
   | { t: 'fault'; n: number; code: string; message: string }
+  /** One at a time and try: the scripts of a phase are due. */
+  | { t: 'ask'; n: number; question: PhaseQuestion }
   /** Sent every BEAT_MS: the event loop of the probe turns. */
   | { t: 'beat'; rssBytes: number };
 

@@ -6,8 +6,8 @@ import { serveProbe } from './serve.ts';
 serveProbe((setup) => {
   const environment = createEnvironment(setup);
   const warm = warmUp(environment);
-  return async (job, signal) => {
+  return async (job, signal, scripts) => {
     await warm;
-    return execute(job, environment, signal);
+    return execute(job, environment, signal, scripts);
   };
 });

@@ -1,3 +1,4 @@
+import type { PhaseQuestion, ScriptHooks } from '../../checks/script-hooks.ts';
 import type { Job } from '../../contract/index.ts';
 import { ExecutorFault, type Executor, type Finished } from '../ports.ts';
 import { Crew, type CrewOptions, type Kind } from './crew.ts';
@@ -98,12 +99,20 @@ export class ProbePool implements Executor {
     await this.stop();
   }
 
-  async run(job: Job, signal: AbortSignal): Promise<Finished | undefined> {
+  /** @param scripts runs the scripts of an API check; asked for a phase at most once */
+  async run(job: Job, signal: AbortSignal, scripts?: ScriptHooks): Promise<Finished | undefined> {
+    let asked = false;
+    const watched = scripts && {
+      run: (question: PhaseQuestion) => {
+        asked = true;
+        return scripts.run(question);
+      },
+    };
     const kind: Kind = this.pingTypes.has(job.checkType) ? 'ping' : 'plain';
     if (kind === 'ping') this.#crew.wantPing();
     for (let crashes = 0; crashes < MAX_CRASHES;) {
       const suspect = crashes > 0;
-      const begun = await this.#begin(job, kind, suspect, signal);
+      const begun = await this.#begin(job, kind, suspect, signal, watched);
       if (begun === undefined) return undefined;
       const end = await this.#finish(begun, job, suspect, signal);
       if (end === undefined) return undefined;
@@ -114,6 +123,8 @@ export class ProbePool implements Executor {
         { runId: job.runId, checkId: job.checkId, cause: end.cause, crashes },
         'the probe process of a run ended',
       );
+      // What its scripts did cannot be done again.
+      if (asked) throw new ExecutorFault('PROBE_CRASHED', 'the process that ran this check ended abnormally');
     }
     throw new ExecutorFault(
       'PROBE_CRASHED',
@@ -127,9 +138,15 @@ export class ProbePool implements Executor {
   }
 
   /** Begins the try in a probe with room, now or when there is one; undefined when `signal` aborts first. */
-  async #begin(job: Job, kind: Kind, suspect: boolean, signal: AbortSignal): Promise<Begun | undefined> {
+  async #begin(
+    job: Job,
+    kind: Kind,
+    suspect: boolean,
+    signal: AbortSignal,
+    scripts: ScriptHooks | undefined,
+  ): Promise<Begun | undefined> {
     if (signal.aborted) return undefined;
-    const begin = (probe: Probe): Begun => ({ probe, ...probe.run(job) });
+    const begin = (probe: Probe): Begun => ({ probe, ...probe.run(job, scripts) });
     const found = this.#find(kind, suspect);
     if (found !== undefined) return begin(found);
     const { promise, resolve } = Promise.withResolvers<Begun | undefined>();

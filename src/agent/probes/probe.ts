@@ -1,5 +1,8 @@
 import type { TryReport } from '../../checks/execute.ts';
+import type { PhaseQuestion, ScriptHooks } from '../../checks/script-hooks.ts';
 import type { Job } from '../../contract/index.ts';
+import { messageOf } from '../../kit/errors.ts';
+import { ExecutorFault } from '../ports.ts';
 import { startChild, type Child, type ChildExit, type ChildProgram } from '../sandbox/index.ts';
 import { BEAT_MS, openChannel, type FromProbe, type ProbeSetup, type ToProbe } from './channel.ts';
 
@@ -28,7 +31,7 @@ export class Probe {
   taken = 0;
   readonly #child: Child;
   readonly #send: (message: ToProbe) => void;
-  readonly #tries = new Map<number, (end: TryEnd) => void>();
+  readonly #tries = new Map<number, { settle: (end: TryEnd) => void; scripts: ScriptHooks | undefined }>();
   readonly #beats: NodeJS.Timeout;
   readonly #silenceAllowed: number;
   #silentBeats = 0;
@@ -65,11 +68,11 @@ export class Probe {
   }
 
   /** Runs one try. Settles with its end whatever happens to the process. */
-  run(job: Job): { end: Promise<TryEnd>; cancel: () => void } {
+  run(job: Job, scripts?: ScriptHooks): { end: Promise<TryEnd>; cancel: () => void } {
     const n = ++this.taken;
     const { promise, resolve } = Promise.withResolvers<TryEnd>();
-    this.#tries.set(n, resolve);
-    this.#send({ t: 'run', n, job });
+    this.#tries.set(n, { settle: resolve, scripts });
+    this.#send({ t: 'run', n, job, asks: scripts !== undefined });
     return { end: promise, cancel: () => this.#send({ t: 'cancel', n }) };
   }
 
@@ -99,12 +102,22 @@ export class Probe {
       case 'fault':
         this.#settle(message.n, { kind: 'fault', code: message.code, message: message.message });
         break;
+      case 'ask':
+        void this.#answer(message.n, message.question);
+        break;
     }
   }
 
   #settle(n: number, end: TryEnd): void {
-    this.#tries.get(n)?.(end);
+    this.#tries.get(n)?.settle(end);
     this.#tries.delete(n);
+  }
+
+  async #answer(n: number, question: PhaseQuestion): Promise<void> {
+    const scripts = this.#tries.get(n)?.scripts;
+    if (scripts === undefined) return;
+    const answer = await scripts.run(question).catch((error: unknown) => ({ fault: faultOf(error) }));
+    if (this.#tries.has(n)) this.#send({ t: 'answer', n, answer });
   }
 
   /** Counts turns of our own timer, not time: an agent that was frozen finds no probe guilty. */
@@ -119,8 +132,13 @@ export class Probe {
     clearInterval(this.#beats);
     this.state = 'ended';
     const cause = this.#hung ? 'hung' : exit.cause;
-    for (const settle of this.#tries.values()) settle({ kind: 'crashed', cause });
+    for (const { settle } of this.#tries.values()) settle({ kind: 'crashed', cause });
     this.#tries.clear();
     return cause;
   }
+}
+
+function faultOf(error: unknown): { code: string; message: string } {
+  if (error instanceof ExecutorFault) return { code: error.code, message: error.message };
+  return { code: 'SCRIPT_FAULT', message: `the scripts of the check could not be run: ${messageOf(error)}` };
 }

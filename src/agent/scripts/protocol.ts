@@ -7,6 +7,10 @@
  * One child, one job: `warm` → ready → `run` or a setup and a teardown `phase` → done → the child is ended.
  */
 
+import type { ScriptError, ScriptRequest, ScriptResponse } from '../../checks/script-hooks.ts';
+
+export type { ScriptError, ScriptRequest, ScriptResponse };
+
 /** Lives in a runtime's process: its folder, its proxy, what is known before any job. */
 export interface WarmUp {
   t: 'warm';
@@ -50,39 +54,9 @@ export interface RunPhase {
   timeoutMs: number;
 }
 
-export interface ScriptRequest {
-  method: string;
-  url: string;
-  body: string;
-  headers: Record<string, string>;
-  queryParameters: Record<string, string>;
-}
-
-export interface ScriptResponse {
-  statusCode: number;
-  statusText: string;
-  headers: Record<string, unknown>;
-  body: string;
-  timings: Record<string, number>;
-  timingPhases: Record<string, number>;
-}
-
 export type ToScript = WarmUp | RunScript | RunPhase;
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
-
-/** An exception of user code. Paths are as the author knows them: `/script.js:12:3`. */
-export interface ScriptError {
-  /** One sentence, without stack. */
-  message: string;
-  stack?: string;
-  /** Where in the user's files. */
-  file?: string;
-  line?: number;
-  column?: number;
-  /** From `expect.soft`. */
-  soft?: boolean;
-}
 
 /** A file below the job folder that the run leaves behind. */
 export interface LeftFile {

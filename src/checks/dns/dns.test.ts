@@ -37,6 +37,7 @@ const context = (servers: string[] = ['127.0.0.1:1'], more: Partial<RunContext> 
     resolvConf: '/dev/null',
   }),
   handshakes: new Limiter(1),
+  scripts: null,
   ...more,
 });
 

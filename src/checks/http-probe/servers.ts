@@ -84,6 +84,7 @@ export function testContext(more: Partial<RunContext> = {}): RunContext {
     proxyUrl: null,
     resolver: namesResolver({}),
     handshakes: new Limiter(8),
+    scripts: null,
     ...more,
   };
 }

@@ -13,6 +13,7 @@ const context = (signal = never): RunContext => ({
   proxyUrl: null,
   resolver: createResolver({ servers: ['127.0.0.1:1'], useOsResolver: false, hostsFile: '/dev/null' }),
   handshakes: new Limiter(1),
+  scripts: null,
 });
 const check = (request: object = {}, more: object = {}) => ({
   request: { hostname: '127.0.0.1', pingCount: 1, ...request },

@@ -43,6 +43,7 @@ const context = (more: Partial<RunContext> = {}): RunContext => ({
   proxyUrl: null,
   resolver: createResolver({ servers: ['127.0.0.1:1'], useOsResolver: false, hostsFile: '/dev/null' }),
   handshakes: new Limiter(1),
+  scripts: null,
   ...more,
 });
 
