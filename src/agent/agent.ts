@@ -1,13 +1,16 @@
-import { checkTypes } from '../checks/index.ts';
+import { checkTypes, type CheckType, type JobClass } from '../checks/index.ts';
 import { sleep, monoMs } from '../kit/clock.ts';
 import { supervise } from '../kit/supervise.ts';
-import { Admission, readMachine, type LanePlan } from './admission/index.ts';
+import { Admission, readMachine, type Heavy, type LanePlan } from './admission/index.ts';
+import { ArtifactUploader } from './artifacts/index.ts';
 import type { ExtraAuthorities } from './authorities.ts';
 import { Connection, ServiceClient } from './connection/index.ts';
 import { Dispatcher, LeaseClock } from './dispatch/index.ts';
 import { AgentMetrics, type AgentStatus, type Readings } from './health/index.ts';
+import { classOf, Lanes } from './lanes/index.ts';
 import type { ProbePool } from './probes/index.ts';
-import { missingWalls } from './sandbox/index.ts';
+import { sandboxReport } from './sandbox/index.ts';
+import { ScriptRoom, type ScriptKind } from './scripts/index.ts';
 import type { AgentSettings } from './settings.ts';
 import type { AgentOptions } from './start.ts';
 import { Uploader, type Spool } from './spool/index.ts';
@@ -23,6 +26,7 @@ export interface AgentParts {
   plan: LanePlan;
   pool: ProbePool;
   spool: Spool;
+  dataDir: string;
   authorities: ExtraAuthorities | undefined;
 }
 
@@ -36,9 +40,13 @@ export class Agent {
   readonly #authorities: ExtraAuthorities | undefined;
   readonly #client: ServiceClient;
   readonly #pool: ProbePool;
+  readonly #scripts: ScriptRoom;
+  readonly #admission: Admission;
+  readonly #heavy: Heavy;
   readonly #dispatcher: Dispatcher;
   readonly #connection: Connection;
   readonly #uploader: Uploader;
+  readonly #artifacts: ArtifactUploader;
   readonly #startedMs = monoMs();
   readonly #draining = new AbortController();
   readonly #killed = new AbortController();
@@ -47,8 +55,8 @@ export class Agent {
   constructor(settings: AgentSettings, options: AgentOptions, parts: AgentParts) {
     const { log, version } = options;
     const { plan, pool, spool, authorities } = parts;
-    const types = checkTypes().filter(({ lane }) => lane === 'probe');
-    const admission = new Admission(readMachine);
+    const types = checkTypes().filter((type) => canRun(type, plan));
+    this.#admission = new Admission(readMachine, plan);
     this.#settings = settings;
     this.#options = options;
     this.#spool = spool;
@@ -60,16 +68,26 @@ export class Agent {
     pool.pingTypes = new Set(types.filter(({ needs }) => needs === 'ping').map(({ name }) => name));
     pool.events.onReady = () => this.#connection.creditChanged();
     pool.events.onEnded = (cause) => this.metrics.probeEnded(cause);
+    this.#scripts = this.#scriptRoom(parts);
     this.#dispatcher = new Dispatcher({
-      executor: pool,
+      executor: new Lanes(pool, this.#scripts),
       sink: spool,
       clock: new LeaseClock(),
       log,
       recorder: this.metrics,
       total: plan.total,
+      places: plan.places,
       checkTypes: new Set(types.map(({ name }) => name)),
-      admit: (wanted) => this.#admit(admission, wanted),
+      classOf,
+      admit: (kind, wanted) => this.#admit(kind, wanted),
     });
+    const dispatcher = this.#dispatcher;
+    this.#heavy = {
+      get running() {
+        return dispatcher.runningByClass;
+      },
+      usedBytes: () => this.#scripts.jobs.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0),
+    };
     this.#connection = new Connection({
       client: this.#client,
       holder: this.#dispatcher,
@@ -79,8 +97,12 @@ export class Agent {
       takeNewId: () => spool.renameAgent(),
       version,
       checkTypes: types.map(({ name }) => name),
+      abilities: () => ({ runtimes: this.#scripts.runtimes, sandbox: sandboxReport() }),
       apiKey: settings.apiKey,
-      onWelcome: () => this.#uploader.welcomed(),
+      onWelcome: () => {
+        this.#uploader.welcomed();
+        this.#artifacts.welcomed();
+      },
       ...(options.linkTiming === undefined ? {} : { linkTiming: options.linkTiming }),
       ...(options.pollForMs === undefined ? {} : { pollForMs: options.pollForMs }),
     });
@@ -96,6 +118,29 @@ export class Agent {
       log,
       this.metrics,
     );
+    this.#artifacts = new ArtifactUploader(spool, this.#client, log);
+  }
+
+  #scriptRoom({ plan, spool, dataDir }: AgentParts): ScriptRoom {
+    const { log, scriptEntry, findRuntimes } = this.#options;
+    const { apiKey, extraCaCerts } = this.#settings;
+    return new ScriptRoom({
+      dataDir,
+      places: { browser: plan.places.browser, multistep: plan.places.script, api: plan.places.script },
+      memoryOf: (kind) => plan.limitBytes[heavyOf(kind)],
+      mayWarm: (kind) => this.#admission.allowSpare(heavyOf(kind), this.#heavy),
+      egressPort: () => undefined,
+      extraCaCerts,
+      ownSecrets: [apiKey],
+      folderOf: (resultId) => spool.folderOf(resultId),
+      log,
+      events: {
+        onChange: () => this.#connection.creditChanged(),
+        onEnded: (kind, cause) => this.metrics.scriptEnded(kind, cause),
+      },
+      ...(scriptEntry === undefined ? {} : { entry: scriptEntry }),
+      ...(findRuntimes === undefined ? {} : { findRuntimes }),
+    });
   }
 
   drain(): void {
@@ -115,12 +160,13 @@ export class Agent {
       await supervise(
         [
           (signal) => this.#pool.keep(signal),
+          (signal) => this.#scripts.keep(signal),
           (signal) => this.#connection.run(signal),
           (signal) => this.#dispatcher.watch(signal),
           (signal) => this.#uploader.run(signal),
+          (signal) => this.#artifacts.run(signal),
           (signal) => this.#watchReadiness(signal),
-          (signal) =>
-            this.#authorities?.watch(signal, () => this.#pool.renewAll(), log) ?? untilAborted(signal),
+          (signal) => this.#authorities?.watch(signal, () => this.#renewAll(), log) ?? untilAborted(signal),
           async (signal) => {
             await Promise.race([untilAborted(this.#draining.signal), untilAborted(signal)]);
             if (!signal.aborted) await this.#windDown();
@@ -152,7 +198,9 @@ export class Agent {
       await Promise.race([idle, sleep(SAVE_MS)]);
     }
     const flushMs = this.#killed.signal.aborted ? KILL_FLUSH_MS : FLUSH_MS;
-    await this.#uploader.flush(AbortSignal.timeout(flushMs));
+    const flushed = AbortSignal.timeout(flushMs);
+    await this.#uploader.flush(flushed);
+    await this.#artifacts.flush(flushed);
     await this.#connection.bye('drained');
   }
 
@@ -165,12 +213,19 @@ export class Agent {
     await untilAborted(signal);
   }
 
+  #renewAll(): void {
+    this.#pool.renewAll();
+    this.#scripts.renewAll();
+  }
+
   /** How many of `wanted` more runs may start, and what stands against more. */
-  #admit(admission: Admission, wanted: number): { runs: number; short: string | null } {
+  #admit(kind: JobClass, wanted: number): { runs: number; short: string | null } {
     const { full, writeError } = this.#spool.state;
     if (full || writeError !== null) return { runs: 0, short: 'spool' };
-    if (!this.#pool.ready) return { runs: 0, short: 'probes' };
-    return admission.allow(wanted);
+    if (kind === 'light' && !this.#pool.ready) return { runs: 0, short: 'probes' };
+    const { blocked } = this.#scripts;
+    if (kind !== 'light' && blocked !== null) return { runs: 0, short: blocked };
+    return this.#admission.allow(kind, wanted, this.#heavy);
   }
 
   status(): AgentStatus {
@@ -185,13 +240,20 @@ export class Agent {
       connection,
       runs: {
         total: this.#dispatcher.total(),
-        free: this.#dispatcher.free(),
+        free: this.#dispatcher.free('light'),
         running: this.#dispatcher.running,
         waiting: this.#pool.waiting,
       },
+      scripts: {
+        runtimes: this.#scripts.runtimes,
+        free: { script: this.#dispatcher.free('script'), browser: this.#dispatcher.free('browser') },
+        blocked: this.#dispatcher.blocked('browser') ?? this.#dispatcher.blocked('script'),
+        warm: this.#scripts.spares,
+        running: this.#scripts.jobs,
+      },
       spool: this.#spool.state,
       probes: this.#pool.processes,
-      sandbox: { mode: this.#settings.sandbox, missing: missingWalls() },
+      sandbox: { mode: this.#settings.sandbox, ...sandboxReport() },
       uptimeSeconds: Math.round((monoMs() - this.#startedMs) / 1000),
     };
   }
@@ -206,7 +268,7 @@ export class Agent {
     const { writeError } = this.#spool.state;
     if (writeError !== null) return `the spool cannot be written: ${writeError}`;
     if (!this.#pool.ready) return `no probe process: ${this.#pool.startError ?? 'starting'}`;
-    const { blocked } = this.#dispatcher;
+    const blocked = this.#dispatcher.blocked('light');
     return blocked === null ? null : `no work is taken: ${blocked}`;
   }
 
@@ -218,7 +280,7 @@ export class Agent {
       connected: status === 'connected',
       transport,
       slotsTotal: this.#dispatcher.total(),
-      slotsFree: this.#dispatcher.free(),
+      slotsFree: this.#dispatcher.free('light'),
       running: this.#dispatcher.running,
       waiting: this.#pool.waiting,
       spoolResults: results,
@@ -226,9 +288,19 @@ export class Agent {
       spoolDead: dead,
       probes: processes.length,
       probesRssBytes: processes.reduce((sum, { rssBytes }) => sum + rssBytes, 0),
+      runningByClass: this.#dispatcher.runningByClass,
+      spares: this.#scripts.spares,
     };
   }
 }
+
+/** Types whose runs this machine is too small for are not offered. */
+function canRun(type: CheckType, { places }: LanePlan): boolean {
+  if (type.lane === 'probe') return true;
+  return places[type.name === 'BROWSER' ? 'browser' : 'script'] > 0;
+}
+
+const heavyOf = (kind: ScriptKind): 'script' | 'browser' => (kind === 'browser' ? 'browser' : 'script');
 
 async function untilAborted(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return;

@@ -1,5 +1,6 @@
 import type { Artifact, DeclineReason, HeldRun, Job, RunRef, RunResult } from '../contract/index.ts';
 import type { TryReport } from '../checks/execute.ts';
+import type { JobClass } from '../checks/index.ts';
 import type { z } from 'zod';
 
 /** How the rooms of the agent know one another. Only agent.ts constructs them. */
@@ -13,8 +14,8 @@ export interface RunHolder {
   now(): number;
   /** Everything held: running, and finished with a result that is not acknowledged yet. */
   held(): HeldRun[];
-  /** Runs that could be started now. */
-  free(): number;
+  /** Runs of this kind that could be started now. */
+  free(kind: JobClass): number;
   /** Largest number of runs at once. */
   total(): number;
   /** Takes what fits, starts it, and says what it did not take. `jobs` come unread from the wire. */
@@ -94,6 +95,8 @@ export interface Recorder {
   declined(reason: string): void;
   leaseLost(why: string): void;
   probeEnded(cause: string): void;
+  /** The process of a job with user code ended by itself, or went over a limit. */
+  scriptEnded(kind: string, cause: string): void;
   messageIgnored(why: string): void;
   upload(outcome: string, results: number): void;
 }

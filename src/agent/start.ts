@@ -6,14 +6,17 @@ import type { LinkTiming } from './connection/index.ts';
 import { chooseDataDir } from './data-dir.ts';
 import type { HealthServer } from './health/index.ts';
 import { ProbePool } from './probes/index.ts';
+import type { Runtime } from './runtimes/index.ts';
 import { requireWalls } from './sandbox/index.ts';
 import type { AgentSettings } from './settings.ts';
 
 export interface AgentOptions {
   log: Log;
   version: string;
-  /** For tests: another program for the probe processes, and shorter times of the wire. */
+  /** For tests: other programs for the processes, and shorter times of the wire. */
   probeEntry?: URL;
+  scriptEntry?: URL;
+  findRuntimes?: () => readonly Runtime[];
   linkTiming?: LinkTiming;
   pollForMs?: number;
 }
@@ -64,7 +67,7 @@ export async function startAgent(settings: AgentSettings, options: AgentOptions)
 async function startRest(
   settings: AgentSettings,
   options: AgentOptions,
-  parts: Omit<AgentParts, 'spool'>,
+  parts: Omit<AgentParts, 'spool' | 'dataDir'>,
 ): Promise<RunningAgent> {
   const { log, version } = options;
   const [agentRoom, { openSpool }, { startHealthServer }] = await Promise.all([
@@ -72,8 +75,9 @@ async function startRest(
     import('./spool/index.ts'),
     import('./health/index.ts'),
   ]);
-  const spool = openSpool(chooseDataDir(settings.dataDir, log), log);
-  const agent = new agentRoom.Agent(settings, options, { ...parts, spool });
+  const dataDir = chooseDataDir(settings.dataDir, log);
+  const spool = openSpool(dataDir, log);
+  const agent = new agentRoom.Agent(settings, options, { ...parts, spool, dataDir });
   const health = await startHealthServer({
     host: settings.healthHost,
     port: settings.healthPort,

@@ -48,6 +48,11 @@ every setting. The first start creates an account and prints its API key once.`,
     operands: ['FILE'],
     options: {
       json: { type: 'boolean', meaning: 'print the whole result as JSON' },
+      artifacts: {
+        type: 'string',
+        value: 'DIR',
+        meaning: 'keep screenshots, traces and other files there (default: a new temporary folder)',
+      },
     },
     details: `FILE holds one check as JSON, as the REST interface takes it, plus "checkType"; '-' reads standard
 input. examples/ has one of each type. Exits 0 when the check passed or is degraded, 1 when it

@@ -10,7 +10,37 @@ export interface DemoCheck {
   definition: Record<string, unknown>;
 }
 
-/** One check per type, every ten seconds, and one that shows what a failure looks like. */
+/** What a shop's customer does: the page, its prices, the basket. */
+const BROWSER_SCRIPT = `import { expect, test } from '@playwright/test';
+
+test('a customer fills the basket', async ({ page }) => {
+  await page.goto(process.env.SHOP_URL);
+  await expect(page.getByRole('heading', { level: 1 })).toHaveText('Vedette demo page');
+  await page.getByRole('button', { name: 'Add to basket' }).click();
+  await expect(page.getByTestId('basket')).toHaveText('1 lantern in the basket');
+  await page.screenshot({ path: 'basket.png' });
+});
+`;
+
+/** The same by the shop's API. */
+const STEPS_SCRIPT = `import { expect, test } from '@playwright/test';
+
+test('an order is made and read', async ({ request }) => {
+  const shop = process.env.SHOP_URL;
+  const id = await test.step('order', async () => {
+    const made = await request.post(shop + 'api/orders', { data: { item: 'lantern', count: 2 } });
+    expect(made.status()).toBe(201);
+    return (await made.json()).id;
+  });
+  await test.step('read it', async () => {
+    const read = await request.get(shop + 'api/orders/' + id);
+    await expect(read).toBeOK();
+    expect(await read.json()).toMatchObject({ item: 'lantern', count: 2 });
+  });
+});
+`;
+
+/** One check per type, every ten seconds or, with user code, every minute, and one that shows what a failure looks like. */
 export function demoChecks(ports: DemoPorts, location: string): DemoCheck[] {
   const site = `http://${DEMO_HOST}:${ports.http}`;
   const check = (
@@ -31,6 +61,19 @@ export function demoChecks(ports: DemoPorts, location: string): DemoCheck[] {
       retryStrategy: null,
       request,
       ...more,
+    },
+  });
+  const code = (key: string, checkType: string, name: string, script: string): DemoCheck => ({
+    key,
+    path: `/v1/checks/${findCheckType(checkType)!.route}`,
+    definition: {
+      name,
+      tags: ['example'],
+      frequency: 1,
+      privateLocations: [location],
+      retryStrategy: null,
+      environmentVariables: [{ key: 'SHOP_URL', value: `${site}/` }],
+      script,
     },
   });
   return [
@@ -60,6 +103,8 @@ export function demoChecks(ports: DemoPorts, location: string): DemoCheck[] {
       assertions: [{ source: 'TEXT_ANSWER', comparison: 'CONTAINS', target: DEMO_HOST }],
     }),
     check('ping', 'ICMP', 'This machine', { hostname: '127.0.0.1', pingCount: 3 }),
+    code('browser', 'BROWSER', 'Demo shop in a browser', BROWSER_SCRIPT),
+    code('steps', 'MULTI_STEP', 'Demo order in steps', STEPS_SCRIPT),
     check('outage', 'URL', 'Demo outage (fails on purpose)', {
       url: `${site}/outage`,
       assertions: [{ source: 'STATUS_CODE', comparison: 'EQUALS', target: '200' }],

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import type { TryReport } from '../checks/execute.ts';
 
 /** The flags of a result that decide its word. */
@@ -40,8 +41,21 @@ export function describeReport(checkType: string, name: string, report: TryRepor
   const phaseText = Object.entries(phases).map(([phase, ms]) => `${phase} ${milliseconds(ms)}`);
   if (phaseText.length > 0) facts.push(['phases', phaseText.join(', ')]);
   return [
+    ...logOf(report),
     `${verdictOf(flags)}  ${checkType}  ${printable(name)}  ${milliseconds(responseTimeMs)}`,
     ...facts.map(([label, value]) => `  ${label.padEnd(8)} ${value}`),
     ...errors.map(({ code, message }) => `  ${code}: ${printable(message, 500)}`),
   ].join('\n');
+}
+
+const Logged = z.array(z.object({ level: z.string(), msg: z.string() }));
+
+/** What the user's code said, line by line, as far as there is any. */
+function logOf({ detail }: TryReport): string[] {
+  const result = Object.values(detail)[0];
+  const log = typeof result === 'object' && result !== null && 'jobLog' in result ? result.jobLog : [];
+  const lines = Array.isArray(log) ? log : Object.values(log ?? {}).flat();
+  return (Logged.safeParse(lines).data ?? []).map(
+    ({ level, msg }) => `${level.padEnd(5)} ${printable(msg, 1000)}`,
+  );
 }

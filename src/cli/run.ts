@@ -1,28 +1,50 @@
 import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { isDeepStrictEqual } from 'node:util';
-import { agentSettings } from '../agent/settings.ts';
+import { agentSettings, type AgentSettings } from '../agent/settings.ts';
 import { createEnvironment, execute, type TryReport } from '../checks/execute.ts';
 import { checkSchema, checkTypes, findCheckType, type CheckType } from '../checks/index.ts';
 import { codeOf, ExitCode, FatalError, messageOf } from '../kit/errors.ts';
+import { createLog } from '../kit/log.ts';
 import { parseNaming } from '../kit/problems.ts';
 import { readSettings } from '../kit/settings.ts';
 import type { Invocation } from './command.ts';
-import { describeReport } from './report-text.ts';
+import { describeReport, printable } from './report-text.ts';
+import { runScriptCheck, type Kept } from './run-script.ts';
 
 /** `vedette run FILE`: one check, here and now, without a service. */
 export async function run({ operands, options, env, shutdown }: Invocation): Promise<ExitCode> {
   const { type, name, spec } = parseCheck(await readText(operands[0]!));
-  const { values } = readSettings({ useOsResolver: agentSettings.useOsResolver }, env);
-  const job = { checkType: type.name, spec, timeoutMs: type.timeoutMs(spec), proxyUrl: null };
-  const report = await execute(job, createEnvironment(values), shutdown.drain);
+  const { useOsResolver, sandbox, extraCaCerts } = agentSettings;
+  const { values: settings } = readSettings({ useOsResolver, sandbox, extraCaCerts }, env);
+  const artifactsDir = typeof options['artifacts'] === 'string' ? options['artifacts'] : undefined;
+  const log = createLog({ level: 'silent', format: 'json', name: 'run' });
+  const { report, kept } =
+    type.lane === 'script'
+      ? await runScriptCheck({ type, name, spec, settings, log, artifactsDir }, shutdown.drain)
+      : { report: await runProbe(type, spec, settings, shutdown.drain), kept: [] };
   console.log(
     options['json'] === true
-      ? JSON.stringify({ checkType: type.name, name, ...report }, null, 2)
-      : describeReport(type.name, name, report),
+      ? JSON.stringify({ checkType: type.name, name, ...report, artifacts: kept }, null, 2)
+      : [describeReport(type.name, name, report), ...kept.map(describeFile)].join('\n'),
   );
   return exitCodeOf(report);
 }
+
+function runProbe(
+  type: CheckType,
+  spec: object,
+  settings: Pick<AgentSettings, 'useOsResolver'>,
+  signal: AbortSignal,
+): Promise<TryReport> {
+  const job = { checkType: type.name, spec, timeoutMs: type.timeoutMs(spec), proxyUrl: null };
+  return execute(job, createEnvironment(settings), signal);
+}
+
+const describeFile = (file: Kept): string =>
+  'path' in file
+    ? `  file     ${printable(file.path, 500)}`
+    : `  not kept ${printable(file.name)}: ${file.reason}`;
 
 async function readText(file: string): Promise<string> {
   try {

@@ -88,12 +88,12 @@ export async function startFakeService(
 /** Resolves once `done` gives something; the fake's clock for everything. */
 export async function until<T>(
   what: string,
-  look: () => T | undefined | false,
+  look: () => T | undefined | false | Promise<T | undefined | false>,
   withinMs = 10_000,
 ): Promise<T> {
   const endMs = performance.now() + withinMs;
   for (;;) {
-    const found = look();
+    const found = await look();
     if (found !== undefined && found !== false) return found;
     if (performance.now() > endMs) throw new Error(`waited ${withinMs} ms for ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 5));

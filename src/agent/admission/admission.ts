@@ -1,3 +1,4 @@
+import type { JobClass } from '../../checks/index.ts';
 import { monoMs } from '../../kit/clock.ts';
 import type { Machine } from './cgroup.ts';
 
@@ -6,11 +7,17 @@ export interface LanePlan {
   probes: number;
   /** Tries at once in one probe process. */
   perProbe: number;
-  /** Light runs at once. */
-  total: number;
   /** Heap bound of a probe process, MB. */
   heapMb: number;
+  /** Runs at once, by what they need. */
+  places: Record<JobClass, number>;
+  /** Runs at once, all together. */
+  total: number;
+  /** Memory that one run of a heavy class may take, bytes: it is ended beyond that. */
+  limitBytes: Record<HeavyClass, number>;
 }
+
+export type HeavyClass = Exclude<JobClass, 'light'>;
 
 const MB = 1024 * 1024;
 /** One process measures 64 targets at once with about 9 ms of distortion; more would show. */
@@ -19,44 +26,106 @@ const PER_PROBE = 64;
 const PIDS_PER_PROCESS = 24;
 /** Taken by the agent itself and kept clear of the limit. */
 const RESERVE_BYTES = 32 * MB;
-/** What one light run may need beyond what its process holds anyway. */
-const LIGHT_RUN_BYTES = 1 * MB;
+/** Agent and probes. */
+const OWN_BYTES = 320 * MB;
+/** What one run may need: a light one beyond what its process holds anyway, the others in all. */
+const RUN_BYTES: Readonly<Record<JobClass, number>> = { light: MB, script: 150 * MB, browser: 1536 * MB };
+/** What ends a run: room above what it needs, and well below the limit of the whole, which would end all. */
+const LIMIT_BYTES: Readonly<Record<HeavyClass, number>> = { script: 768 * MB, browser: 2560 * MB };
+const LIMIT_SHARE: Readonly<Record<HeavyClass, number>> = { script: 0.5, browser: 0.7 };
+/** A spare process before it has its job. */
+const SPARE_BYTES: Readonly<Record<HeavyClass, number>> = { script: 128 * MB, browser: 128 * MB };
+/** Below this, no browser starts at all. */
+const LEAST_FOR_BROWSER_BYTES = 900 * MB;
 /** The files change slowly and cost system calls. */
 const READ_EVERY_MS = 1000;
 
 /** How many processes and runs this machine carries when nothing else runs on it. */
 export function planLanes(machine: Machine, jobConcurrency: number | undefined): LanePlan {
-  const roomy = machine.cpus >= 2 && machine.pidsFree > 3 * PIDS_PER_PROCESS;
-  const probes = roomy && machine.memoryLimitBytes >= 512 * MB ? 2 : 1;
-  const share = machine.memoryLimitBytes / MB / 4 / probes;
+  const { memoryLimitBytes, cpus } = machine;
+  const roomy = cpus >= 2 && machine.pidsFree > 3 * PIDS_PER_PROCESS;
+  const probes = roomy && memoryLimitBytes >= 512 * MB ? 2 : 1;
+  const share = memoryLimitBytes / MB / 4 / probes;
+  const cap = jobConcurrency ?? Infinity;
+  const heavy = heavyPlaces(machine);
+  const places = {
+    light: Math.min(probes * PER_PROBE, cap),
+    script: Math.min(heavy.script, cap),
+    browser: Math.min(heavy.browser, cap),
+  };
   return {
     probes,
     perProbe: PER_PROBE,
-    total: Math.max(1, Math.min(probes * PER_PROBE, jobConcurrency ?? Infinity)),
     heapMb: Math.round(Math.min(256, Math.max(64, share))),
+    places,
+    total: Math.min(places.light + places.script + places.browser, cap),
+    limitBytes: {
+      script: Math.min(LIMIT_BYTES.script, memoryLimitBytes * LIMIT_SHARE.script),
+      browser: Math.min(LIMIT_BYTES.browser, memoryLimitBytes * LIMIT_SHARE.browser),
+    },
   };
 }
 
-/** Says how many more light runs may start, by the memory left at most a second ago. */
+/** A browser keeps a processor busy while a page loads; a script waits for most of its time. */
+function heavyPlaces({ cpus, memoryLimitBytes, pidsFree }: Machine): Record<HeavyClass, number> {
+  const spare = Math.max(0, memoryLimitBytes - OWN_BYTES);
+  const fits = (bytes: number): number => Math.floor(spare / bytes);
+  const byPids = Number.isFinite(pidsFree) ? Math.floor(pidsFree / (10 * PIDS_PER_PROCESS)) : Infinity;
+  const browsers = Math.min(Math.max(1, Math.ceil(cpus)), Math.max(1, fits(RUN_BYTES.browser)), byPids);
+  return {
+    script: Math.min(Math.max(2, Math.ceil(cpus * 2)), fits(RUN_BYTES.script)),
+    browser: memoryLimitBytes < LEAST_FOR_BROWSER_BYTES ? 0 : browsers,
+  };
+}
+
+/** What has been promised to heavy runs and what of it they have taken. */
+export interface Heavy {
+  running: Readonly<Record<HeavyClass, number>>;
+  /** Memory that their processes hold now; asked at most once a second. */
+  usedBytes(): number;
+}
+
+/** Says how many more runs may start, by the memory left at most a second ago. */
 export class Admission {
   readonly #read: () => Machine;
+  readonly #plan: Pick<LanePlan, 'limitBytes'>;
   #machine: Machine;
+  #usedBytes = 0;
   #readAtMs: number;
 
-  constructor(read: () => Machine) {
+  constructor(read: () => Machine, plan: Pick<LanePlan, 'limitBytes'>) {
     this.#read = read;
+    this.#plan = plan;
     this.#machine = read();
     this.#readAtMs = monoMs();
   }
 
   /** @returns how many of `wanted` more runs memory allows, and why not all of them */
-  allow(wanted: number): { runs: number; short: 'memory' | null } {
-    if (monoMs() - this.#readAtMs > READ_EVERY_MS) {
-      this.#machine = this.#read();
-      this.#readAtMs = monoMs();
-    }
-    const fit = Math.floor((this.#machine.memoryFreeBytes - RESERVE_BYTES) / LIGHT_RUN_BYTES);
+  allow(kind: JobClass, wanted: number, heavy: Heavy): { runs: number; short: 'memory' | null } {
+    const fit = Math.floor(this.#freeBytes(heavy) / this.#costOf(kind));
     const runs = Math.max(0, Math.min(wanted, fit));
     return { runs, short: runs < wanted ? 'memory' : null };
+  }
+
+  /** Whether a process may wait for a run here without taking the memory of one. */
+  allowSpare(kind: HeavyClass, heavy: Heavy): boolean {
+    return this.#freeBytes(heavy) > this.#costOf(kind) + SPARE_BYTES[kind];
+  }
+
+  /** Free memory that is not promised to a run which has not taken it yet. */
+  #freeBytes(heavy: Heavy): number {
+    if (monoMs() - this.#readAtMs > READ_EVERY_MS) {
+      this.#machine = this.#read();
+      this.#usedBytes = heavy.usedBytes();
+      this.#readAtMs = monoMs();
+    }
+    const { script, browser } = heavy.running;
+    const promised = script * this.#costOf('script') + browser * this.#costOf('browser');
+    const untaken = Math.max(0, promised - this.#usedBytes);
+    return this.#machine.memoryFreeBytes - RESERVE_BYTES - untaken;
+  }
+
+  #costOf(kind: JobClass): number {
+    return kind === 'light' ? RUN_BYTES.light : Math.min(RUN_BYTES[kind], this.#plan.limitBytes[kind]);
   }
 }

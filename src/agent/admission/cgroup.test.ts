@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import { Admission, planLanes, readMachine, type Machine } from './index.ts';
+import { Admission, planLanes, readMachine, type Heavy, type Machine } from './index.ts';
 
 const MB = 1024 * 1024;
 const roots: string[] = [];
@@ -87,22 +87,46 @@ const roomy: Machine = {
 };
 
 test('the plan follows CPUs, memory and processes, and JOB_CONCURRENCY caps it', () => {
-  expect(planLanes(roomy, undefined)).toMatchObject({ probes: 2, total: 128, heapMb: 256 });
-  expect(planLanes({ ...roomy, cpus: 0.5 }, undefined)).toMatchObject({ probes: 1, total: 64 });
+  const places = { light: 128, script: 8, browser: 2 };
+  expect(planLanes(roomy, undefined)).toMatchObject({ probes: 2, total: 138, places, heapMb: 256 });
+  expect(planLanes({ ...roomy, cpus: 0.5 }, undefined)).toMatchObject({
+    probes: 1,
+    places: { light: 64, script: 2, browser: 1 },
+  });
   expect(planLanes({ ...roomy, pidsFree: 50 }, undefined)).toMatchObject({ probes: 1 });
   expect(planLanes({ ...roomy, memoryLimitBytes: 256 * MB }, undefined)).toMatchObject({
     probes: 1,
     heapMb: 64,
+    places: { script: 0, browser: 0 },
   });
-  expect(planLanes(roomy, 3)).toMatchObject({ total: 3 });
+  expect(planLanes(roomy, 3)).toMatchObject({ total: 3, places: { light: 3, script: 3, browser: 2 } });
 });
 
+test('the limit of one job stays well below that of the whole', () => {
+  const small = planLanes({ ...roomy, memoryLimitBytes: 1024 * MB }, undefined);
+  expect(small.places).toEqual({ light: 128, script: 4, browser: 1 });
+  expect(small.limitBytes).toEqual({ script: 512 * MB, browser: 0.7 * 1024 * MB });
+  expect(planLanes(roomy, undefined).limitBytes).toEqual({ script: 768 * MB, browser: 2560 * MB });
+});
+
+const nothing: Heavy = { running: { script: 0, browser: 0 }, usedBytes: () => 0 };
+const withFree = (memoryFreeBytes: number): Admission =>
+  new Admission(() => ({ ...roomy, memoryFreeBytes }), planLanes(roomy, undefined));
+
 test('no run is admitted into memory that is not there', () => {
-  const admission = new Admission(() => ({ ...roomy, memoryFreeBytes: 37 * MB }));
-  expect(admission.allow(3)).toEqual({ runs: 3, short: null });
-  expect(admission.allow(64)).toEqual({ runs: 5, short: 'memory' });
-  expect(new Admission(() => ({ ...roomy, memoryFreeBytes: 1 * MB })).allow(1)).toEqual({
-    runs: 0,
-    short: 'memory',
-  });
+  const admission = withFree(37 * MB);
+  expect(admission.allow('light', 3, nothing)).toEqual({ runs: 3, short: null });
+  expect(admission.allow('light', 64, nothing)).toEqual({ runs: 5, short: 'memory' });
+  expect(admission.allow('script', 1, nothing)).toEqual({ runs: 0, short: 'memory' });
+  expect(withFree(1 * MB).allow('light', 1, nothing)).toEqual({ runs: 0, short: 'memory' });
+});
+
+test('memory that a heavy run was promised is not promised twice', () => {
+  const admission = withFree(3200 * MB);
+  expect(admission.allow('browser', 4, nothing).runs).toBe(2);
+  expect(admission.allowSpare('browser', nothing)).toBe(true);
+  const busy: Heavy = { running: { script: 0, browser: 2 }, usedBytes: () => 0 };
+  expect(admission.allow('browser', 2, busy)).toEqual({ runs: 0, short: 'memory' });
+  expect(admission.allow('light', 200, busy).runs).toBe(96);
+  expect(admission.allowSpare('browser', busy)).toBe(false);
 });

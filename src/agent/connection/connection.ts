@@ -32,6 +32,8 @@ export interface ConnectionOptions {
   takeNewId: () => void;
   version: string;
   checkTypes: readonly string[];
+  /** What else the agent says of itself in each hello. */
+  abilities: () => { runtimes: string[]; sandbox: { state: string; missing: string[] } };
   apiKey: string;
   /** Called at each welcome. */
   onWelcome: () => void;
@@ -114,7 +116,7 @@ export class Connection implements ServiceLink {
   creditChanged(): void {
     const { holder } = this.#options;
     if (this.#creditTimer !== undefined) return;
-    const wait = holder.free() * 2 > holder.total() ? LAZY_CREDIT_MS : 0;
+    const wait = holder.free('light') * 2 > holder.total() ? LAZY_CREDIT_MS : 0;
     this.#creditTimer = setTimeout(() => {
       this.#creditTimer = undefined;
       this.#session?.sendCredit();
@@ -205,7 +207,7 @@ export class Connection implements ServiceLink {
   }
 
   #hello(): FromAgent {
-    const { holder, version, checkTypes, agentId } = this.#options;
+    const { holder, version, checkTypes, agentId, abilities } = this.#options;
     return {
       v: 1,
       t: 'hello',
@@ -216,7 +218,7 @@ export class Connection implements ServiceLink {
         agentVersion: version,
         protocol: PROTOCOL,
         features: [],
-        capabilities: { checkTypes: [...checkTypes], os: platform(), arch: arch() },
+        capabilities: { checkTypes: [...checkTypes], os: platform(), arch: arch(), ...abilities() },
         slots: { total: holder.total() },
         running: holder.held(),
         clock: { t0: wallMs() },

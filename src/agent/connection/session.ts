@@ -85,7 +85,7 @@ export class Session {
 
   /** Free places, absolute. */
   sendCredit(): void {
-    this.#send('ready', { free: this.#context.holder.free() });
+    this.#send('ready', this.#credit());
   }
   sendRelease(runs: readonly RunRef[], reason: ReleaseReason): void {
     if (runs.length > 0) this.#send('release', { runs: [...runs], reason });
@@ -167,11 +167,17 @@ export class Session {
       const sentAtMs = holder.now();
       const id = this.#send('renew', {
         running: holder.held(),
-        free: holder.free(),
+        ...this.#credit(),
         clock: { t0: wallMs() },
       });
       this.#expectLease(id, sentAtMs);
     }
+  }
+
+  #credit(): Body<'ready'> {
+    const { holder } = this.#context;
+    const freeByClass = { script: holder.free('script'), browser: holder.free('browser') };
+    return { free: holder.free('light'), freeByClass };
   }
 
   #expectLease(id: string, sentAtMs: number): void {

@@ -14,6 +14,7 @@ const quiet: Recorder = {
   declined: () => {},
   leaseLost: () => {},
   probeEnded: () => {},
+  scriptEnded: () => {},
   messageIgnored: () => {},
   upload: () => {},
 };
@@ -57,8 +58,10 @@ function bench(total = 4): Bench {
     log: pino({ level: 'silent' }),
     recorder: quiet,
     total,
-    checkTypes: new Set(['URL']),
-    admit: (wanted) => ({ runs: Math.min(wanted, b.room.runs), short: b.room.short }),
+    places: { light: total, script: 1, browser: 0 },
+    checkTypes: new Set(['URL', 'MULTI_STEP']),
+    classOf: ({ checkType }) => (checkType === 'URL' ? 'light' : 'script'),
+    admit: (_kind, wanted) => ({ runs: Math.min(wanted, b.room.runs), short: b.room.short }),
   });
   const b: Bench = {
     dispatcher,
@@ -112,12 +115,12 @@ test('a finished run leaves one result under the id that its names make', async 
   const b = bench();
   const j = job();
   expect(b.dispatcher.offered([j], 300_000)).toEqual({ accepted: [ref(j)], declined: [] });
-  expect(b.dispatcher.free()).toBe(3);
+  expect(b.dispatcher.free('light')).toBe(3);
   b.running.get(j.runId)!(passed);
   await settled();
   expect(b.results).toHaveLength(1);
   expect(b.results[0]).toMatchObject({ ...ref(j), resultId: derivedId(j.sequenceId, 0, 1) });
-  expect(b.dispatcher.free()).toBe(4);
+  expect(b.dispatcher.free('light')).toBe(4);
 });
 
 test.each([
@@ -197,9 +200,9 @@ test('after a jump of the wall clock the leases are asked for; confirmed, nothin
   b.clock.mono += 1_000;
   await b.tick();
   expect(b.renewals).toBe(1);
-  expect(b.dispatcher.free()).toBe(0);
+  expect(b.dispatcher.free('light')).toBe(0);
   b.dispatcher.confirmed([], b.dispatcher.now());
-  expect(b.dispatcher.free()).toBe(3);
+  expect(b.dispatcher.free('light')).toBe(3);
   b.clock.mono += 60_000;
   b.clock.wall += 60_000;
   await b.tick();
@@ -232,7 +235,7 @@ test('a wall clock that is set back changes nothing', async () => {
 test('what stands against work is said, and the offer declined with it', () => {
   const b = bench();
   b.room = { runs: 0, short: 'spool' };
-  expect(b.dispatcher.blocked).toBe('spool');
+  expect(b.dispatcher.blocked('light')).toBe('spool');
   const j = job();
   expect(b.dispatcher.offered([j], 1000).declined).toEqual([{ ...ref(j), reason: 'spool_full' }]);
   b.room = { runs: 0, short: 'memory' };

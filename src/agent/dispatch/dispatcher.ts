@@ -1,4 +1,5 @@
 import type { TryReport } from '../../checks/execute.ts';
+import type { JobClass } from '../../checks/index.ts';
 import { Job, MAX_RUNS, RunRef, SELF_FENCE_SHARE, type HeldRun } from '../../contract/index.ts';
 import { sleep, wallMs } from '../../kit/clock.ts';
 import { messageOf } from '../../kit/errors.ts';
@@ -24,11 +25,14 @@ export interface DispatcherOptions {
   clock: LeaseClock;
   log: Log;
   recorder: Recorder;
-  /** Runs at once. */
+  /** Runs at once, all together. */
   total: number;
+  /** Runs at once, by what they need. */
+  places: Readonly<Record<JobClass, number>>;
   checkTypes: ReadonlySet<string>;
+  classOf(job: Job): JobClass;
   /** Of `wanted` places, how many may be filled now, and why not all. */
-  admit(wanted: number): { runs: number; short: string | null };
+  admit(kind: JobClass, wanted: number): { runs: number; short: string | null };
 }
 
 /** Why a run ended before its try did. */
@@ -36,6 +40,7 @@ type Ending = 'cancelled' | 'lost' | 'fenced' | 'given_back' | 'over_limit';
 
 interface Run {
   readonly job: Job;
+  readonly kind: JobClass;
   readonly stop: AbortController;
   readonly startedMs: number;
   readonly startedWallMs: number;
@@ -49,6 +54,7 @@ interface Run {
 /** The service ends a run this long after its time-out; so do we. */
 const HARD_LIMIT_MS = 120_000;
 const TICK_MS = 1000;
+const KINDS: readonly JobClass[] = ['light', 'script', 'browser'];
 /** After a jump of the clocks the service gets this long to confirm our leases. */
 const UNSURE_MS = 10_000;
 
@@ -65,7 +71,8 @@ export class Dispatcher implements RunHolder {
   /** A jump of the clocks that nobody has explained yet, ms, and until when we wait for that. */
   #unsure: { jumpMs: number; untilMs: number } | undefined;
   #shortestLeaseMs = Infinity;
-  #wasOpen = false;
+  readonly #running: Record<JobClass, number> = { light: 0, script: 0, browser: 0 };
+  #wasOpen = '';
   #idle = Promise.withResolvers<void>();
 
   constructor(options: DispatcherOptions) {
@@ -77,13 +84,13 @@ export class Dispatcher implements RunHolder {
     this.#link = link;
   }
 
-  /** Why no run is taken now; null while runs are taken. */
-  get blocked(): string | null {
+  /** Why no run of this kind is taken now; null while they are taken, and while all places are. */
+  blocked(kind: JobClass): string | null {
     if (this.#draining) return 'draining';
     if (this.#unsure !== undefined) return 'leases unconfirmed after a jump of the clock';
-    const left = this.total() - this.#runs.size;
+    const left = this.#left(kind);
     if (left <= 0) return null;
-    const { runs, short } = this.#options.admit(left);
+    const { runs, short } = this.#options.admit(kind, left);
     return runs === 0 ? short : null;
   }
 
@@ -96,11 +103,20 @@ export class Dispatcher implements RunHolder {
   get running(): number {
     return this.#runs.size;
   }
+  /** Runs under way, by what they need. */
+  get runningByClass(): Readonly<Record<JobClass, number>> {
+    return this.#running;
+  }
 
-  free(): number {
+  free(kind: JobClass): number {
     if (this.#draining || this.#unsure !== undefined) return 0;
-    const left = this.#options.total - this.#runs.size;
-    return left <= 0 ? 0 : this.#options.admit(left).runs;
+    const left = this.#left(kind);
+    return left <= 0 ? 0 : this.#options.admit(kind, left).runs;
+  }
+
+  #left(kind: JobClass): number {
+    const { places, total } = this.#options;
+    return Math.min(places[kind] - this.#running[kind], total - this.#runs.size);
   }
 
   held(): HeldRun[] {
@@ -118,7 +134,6 @@ export class Dispatcher implements RunHolder {
   offered(raw: readonly unknown[], leaseMs: number): { accepted: RunRef[]; declined: Declined[] } {
     const accepted: RunRef[] = [];
     const declined: Declined[] = [];
-    let free = this.free();
     for (const each of raw) {
       const job = Job.safeParse(each).data;
       const ref = job ?? RunRef.safeParse(each).data;
@@ -130,13 +145,12 @@ export class Dispatcher implements RunHolder {
       const known = this.#isKnown(ref);
       if (known === 'held') accepted.push({ runId, token });
       if (known !== 'new') continue;
-      const reason = job === undefined ? 'unreadable' : this.#reasonAgainst(job, free);
+      const reason = job === undefined ? 'unreadable' : this.#reasonAgainst(job);
       if (job === undefined || reason !== undefined) {
         declined.push({ runId, token, reason: reason ?? 'unreadable' });
         this.#options.recorder.declined(reason ?? 'unreadable');
         continue;
       }
-      free--;
       this.#start(job, leaseMs);
       accepted.push({ runId, token });
     }
@@ -202,9 +216,9 @@ export class Dispatcher implements RunHolder {
 
   /** Memory, disk or processes may allow runs again, or no more, without any run having ended. */
   #noteOpening(): void {
-    const isOpen = this.free() > 0;
-    if (isOpen === this.#wasOpen) return;
-    this.#wasOpen = isOpen;
+    const open = KINDS.filter((kind) => this.free(kind) > 0).join();
+    if (open === this.#wasOpen) return;
+    this.#wasOpen = open;
     this.#link?.creditChanged();
   }
 
@@ -251,11 +265,12 @@ export class Dispatcher implements RunHolder {
     return this.#recent.has(ref) ? 'stale' : 'new';
   }
 
-  #reasonAgainst(job: Job, free: number): Declined['reason'] | undefined {
+  #reasonAgainst(job: Job): Declined['reason'] | undefined {
     if (this.#draining) return 'draining';
     if (!this.#options.checkTypes.has(job.checkType)) return 'unsupported';
-    if (free > 0) return undefined;
-    return this.blocked === 'spool' ? 'spool_full' : 'no_capacity';
+    const kind = this.#options.classOf(job);
+    if (this.free(kind) > 0) return undefined;
+    return this.blocked(kind) === 'spool' ? 'spool_full' : 'no_capacity';
   }
 
   #find({ runId, token }: RunRef): Run | undefined {
@@ -265,8 +280,10 @@ export class Dispatcher implements RunHolder {
 
   #start(job: Job, leaseMs: number): void {
     const nowMs = this.now();
+    const kind = this.#options.classOf(job);
     const run: Run = {
       job,
+      kind,
       stop: new AbortController(),
       startedMs: nowMs,
       startedWallMs: wallMs(),
@@ -276,6 +293,7 @@ export class Dispatcher implements RunHolder {
     };
     this.#shortestLeaseMs = Math.min(this.#shortestLeaseMs, leaseMs);
     this.#runs.set(job.runId, run);
+    this.#running[kind]++;
     this.#options.recorder.tryStarted(job.checkType);
     void this.#carryOut(run);
   }
@@ -332,6 +350,7 @@ export class Dispatcher implements RunHolder {
   }
 
   #forget(run: Run): void {
+    this.#running[run.kind]--;
     // A newer token may have taken the entry meanwhile.
     if (this.#runs.get(run.job.runId) === run) this.#runs.delete(run.job.runId);
     this.#recent.add(run.job);

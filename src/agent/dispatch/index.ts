@@ -6,3 +6,4 @@
  */
 export { Dispatcher, type DispatcherOptions } from './dispatcher.ts';
 export { LeaseClock } from './lease-clock.ts';
+export { cancelledReport, faultReport } from './result.ts';

@@ -17,6 +17,8 @@ const metrics = (): AgentMetrics =>
     spoolDead: 0,
     probes: 2,
     probesRssBytes: 1e8,
+    runningByClass: { light: 1, script: 0, browser: 0 },
+    spares: { browser: 1, multistep: 0, api: 1 },
   }));
 
 const job = (more: Partial<Job> = {}): Job => ({
@@ -52,6 +54,8 @@ test('the last result of a check appears under the names of blackbox_exporter', 
   expect(text).toContain('vedette_agent_tries_total{type="URL",verdict="failed"} 1');
   expect(text).toContain('vedette_agent_tries_total{type="URL",verdict="passed"} 1');
   expect(text).toContain('vedette_agent_slots_free 7');
+  expect(text).toContain('vedette_agent_scripts_warm{kind="browser"} 1');
+  expect(text).toContain('vedette_agent_runs_by_class{class="light"} 1');
   expect(text).toContain('vedette_agent_info{version="1.2.3"} 1');
 });
 

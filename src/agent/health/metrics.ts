@@ -16,6 +16,10 @@ export interface Readings {
   spoolDead: number;
   probes: number;
   probesRssBytes: number;
+  /** Runs under way, by what they need. */
+  runningByClass: Readonly<Record<string, number>>;
+  /** Script processes that wait for a job, by kind. */
+  spares: Readonly<Record<string, number>>;
 }
 
 /** The metrics of one agent. Labels have few values, but for those of ResultMetrics, which bounds its own. */
@@ -31,6 +35,11 @@ export class AgentMetrics implements Recorder {
   readonly #probesEnded = this.#counter('vedette_agent_probes_ended_total', 'Probe processes ended', [
     'cause',
   ]);
+  readonly #scriptsEnded = this.#counter(
+    'vedette_agent_scripts_ended_total',
+    'Processes of user code that ended by themselves or went over a limit',
+    ['kind', 'cause'],
+  );
   readonly #ignored = this.#counter('vedette_agent_messages_ignored_total', 'Messages not understood', [
     'why',
   ]);
@@ -89,6 +98,9 @@ export class AgentMetrics implements Recorder {
   probeEnded(cause: string): void {
     this.#probesEnded.inc({ cause });
   }
+  scriptEnded(kind: string, cause: string): void {
+    this.#scriptsEnded.inc({ kind, cause });
+  }
   messageIgnored(why: string): void {
     this.#ignored.inc({ why });
   }
@@ -125,6 +137,29 @@ export class AgentMetrics implements Recorder {
     gauge('vedette_agent_spool_dead', 'Results that the service will never take', (r) => r.spoolDead);
     gauge('vedette_agent_probes', 'Probe processes', (r) => r.probes);
     gauge('vedette_agent_probes_rss_bytes', 'Their resident memory', (r) => r.probesRssBytes);
+    const gauges = (
+      name: string,
+      help: string,
+      label: string,
+      values: (now: Readings) => Readonly<Record<string, number>>,
+    ): void => {
+      new Gauge({
+        name,
+        help,
+        labelNames: [label],
+        registers: [this.#registry],
+        collect() {
+          for (const [of, value] of Object.entries(values(read()))) this.set({ [label]: of }, value);
+        },
+      });
+    };
+    gauges(
+      'vedette_agent_runs_by_class',
+      'Runs under way by what they need',
+      'class',
+      (r) => r.runningByClass,
+    );
+    gauges('vedette_agent_scripts_warm', 'Script processes that wait for a run', 'kind', (r) => r.spares);
   }
 }
 

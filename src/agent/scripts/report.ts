@@ -1,0 +1,95 @@
+import type { TryReport } from '../../checks/execute.ts';
+import { ARTIFACT_PREFIX, type Artifact } from '../../contract/index.ts';
+import { wallMs } from '../../kit/clock.ts';
+import type { CollectedFile } from '../ports.ts';
+import type { Judged } from './outcome.ts';
+import type { LogLine } from './job-log.ts';
+
+export interface RunFacts {
+  checkType: 'BROWSER' | 'MULTI_STEP';
+  runtimeId: string;
+  judged: Judged;
+  /** Wall clock of the user's part, epoch ms. */
+  startTime: number;
+  endTime: number;
+  /** Members of the result that the run itself reported. */
+  detail: Record<string, unknown>;
+  log: LogLine[];
+  files: readonly CollectedFile[];
+  eventLoopDelayMs: number;
+}
+
+/** Together with the log and the errors it stays below what a spooled result may have. */
+const MAX_DETAIL_CHARS = 400_000;
+const NO_ERRORS = { consoleErrors: 0, networkErrors: 0, documentErrors: 0, userScriptErrors: 0 };
+/** Results with a place of their own in the detail; the rest are assets. */
+const OWN_PLACE: ReadonlySet<Artifact['kind']> = new Set(['trace', 'video', 'report']);
+
+/** The report of a run whose user code began. */
+export function reportOf(facts: RunFacts): TryReport {
+  const { judged, startTime, endTime, checkType, files, eventLoopDelayMs } = facts;
+  const linksTo = (kind: Artifact['kind']): string[] =>
+    files.filter((file) => file.kind === kind).map(linkOf);
+  const [reportFile] = linksTo('report');
+  const shared = {
+    errors: judged.errors,
+    startTime,
+    endTime,
+    runtimeVersion: facts.runtimeId,
+    jobLog: facts.log,
+    jobAssets: files.filter(({ kind }) => !OWN_PLACE.has(kind)).map(linkOf),
+    playwrightTestTraces: linksTo('trace'),
+    ...(reportFile === undefined ? {} : { playwrightTestJsonReportFile: reportFile }),
+  };
+  const found = boundedDetail(facts);
+  const detail =
+    checkType === 'MULTI_STEP'
+      ? { multiStepCheckResult: { ...found, ...shared } }
+      : {
+          browserCheckResult: {
+            type: 'PLAYWRIGHT',
+            traceSummary: NO_ERRORS,
+            pages: [],
+            ...found,
+            ...shared,
+            playwrightTestVideos: linksTo('video'),
+          },
+        };
+  return {
+    startedAt: new Date(startTime).toISOString(),
+    stoppedAt: new Date(Math.max(startTime, endTime)).toISOString(),
+    responseTimeMs: judged.verdict === 'error' ? null : Math.max(0, endTime - startTime),
+    flags: {
+      hasFailures: judged.verdict === 'failed',
+      hasErrors: judged.verdict === 'error',
+      isDegraded: judged.verdict === 'degraded',
+      isCancelled: false,
+      overMaxResponseTime: false,
+    },
+    errors: judged.failures.slice(0, 100),
+    phases: {},
+    statusCode: null,
+    measured: { eventLoopDelayMs, resolvedAddress: null },
+    detail,
+  };
+}
+
+const linkOf = ({ name }: CollectedFile): string => `${ARTIFACT_PREFIX}${name}`;
+
+/** Members are left out, the largest first, until the rest fits; the log says so. */
+function boundedDetail({ detail, log }: RunFacts): Record<string, unknown> {
+  const sizes = Object.entries(detail).map(([name, value]) => ({
+    name,
+    value,
+    chars: JSON.stringify(value)?.length ?? 0,
+  }));
+  let total = sizes.reduce((sum, { chars }) => sum + chars, 0);
+  const kept = new Map(sizes.map(({ name, value }) => [name, value]));
+  for (const { name, chars } of sizes.toSorted((a, b) => b.chars - a.chars)) {
+    if (total <= MAX_DETAIL_CHARS) break;
+    total -= chars;
+    kept.delete(name);
+    log.push({ time: wallMs(), msg: `${name} is left out: it has ${chars} characters`, level: 'WARN' });
+  }
+  return Object.fromEntries(kept);
+}

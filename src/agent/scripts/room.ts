@@ -1,0 +1,222 @@
+import { join } from 'node:path';
+import type { Job } from '../../contract/index.ts';
+import { sleep } from '../../kit/clock.ts';
+import { messageOf } from '../../kit/errors.ts';
+import type { Log } from '../../kit/log.ts';
+import type { Finished } from '../ports.ts';
+import type { Runtime } from '../runtimes/index.ts';
+import { ApiScripts, type ApiScript, type PhaseQuestion } from './api-scripts.ts';
+import { readDefinition, readSurroundings, resultIdOf } from './definition.ts';
+import { InstalledRuntimes } from './installed.ts';
+import { makeJobFolder, sweepWorkFolder } from './job-folder.ts';
+import { limitsOf, programOf, SCRIPT_ENTRY, type ScriptKind } from './program.ts';
+import { ScriptChild } from './script-child.ts';
+import { ScriptRun, type RunSurroundings } from './script-run.ts';
+import { Starvation } from './starvation.ts';
+import { WarmPool } from './warm-pool.ts';
+
+export interface ScriptRoomOptions {
+  dataDir: string;
+  /** Jobs at once, by kind. */
+  places: Readonly<Record<ScriptKind, number>>;
+  /** Memory that one job may take, bytes. */
+  memoryOf: (kind: ScriptKind) => number;
+  /** Whether memory allows a spare process of this kind. */
+  mayWarm: (kind: ScriptKind) => boolean;
+  /** Port of the egress proxy; undefined where scripts may reach every target. */
+  egressPort: () => number | undefined;
+  extraCaCerts: string | undefined;
+  /** What no result may show besides the secrets of its check. */
+  ownSecrets: readonly string[];
+  /** Where the files of a result wait to be accepted with it. */
+  folderOf: (resultId: string) => string;
+  log: Log;
+  events: {
+    /** There may be room for jobs now, or no more. */
+    onChange(): void;
+    /** A job's process ended before its job did; `cause` is a word. */
+    onEnded(kind: ScriptKind, cause: string): void;
+  };
+  /** For tests. */
+  entry?: URL;
+  findRuntimes?: () => readonly Runtime[];
+}
+
+/** How often runtimes are looked for and spares counted. */
+const LOOK_MS = 5_000;
+
+/** The processes that run user code, one per job. */
+export class ScriptRoom {
+  readonly #options: ScriptRoomOptions;
+  readonly #workDir: string;
+  readonly #runtimes: InstalledRuntimes;
+  readonly #starvation = new Starvation();
+  readonly #pool: WarmPool;
+  readonly #busy = new Set<ScriptChild>();
+
+  constructor(options: ScriptRoomOptions) {
+    const { dataDir, places, mayWarm, log, events, findRuntimes } = options;
+    this.#options = options;
+    this.#workDir = join(dataDir, 'work');
+    this.#runtimes = new InstalledRuntimes(findRuntimes);
+    this.#pool = new WarmPool({
+      start: (kind, runtime) => this.#start(kind, runtime),
+      places,
+      usual: () => this.#runtimes.usual(),
+      mayWarm,
+      log,
+      onChange: () => events.onChange(),
+    });
+  }
+
+  /** Ids of the runtimes that are installed here. */
+  get runtimes(): string[] {
+    return this.#runtimes.ids;
+  }
+  /** Why no user code can run here now; null when it can. */
+  get blocked(): string | null {
+    if (this.#runtimes.usual() === undefined) {
+      return 'no runtime is installed; `vedette runtime install` installs one';
+    }
+    const { ready, startError } = this.#pool;
+    const none = ready.browser + ready.multistep + ready.api === 0;
+    return none && startError !== undefined ? `script processes do not start: ${startError}` : null;
+  }
+  /** Spare processes that wait for a job, by kind. */
+  get spares(): Record<ScriptKind, number> {
+    return this.#pool.ready;
+  }
+  /** Jobs under way. */
+  get jobs(): { kind: ScriptKind; pid: number | undefined; memoryBytes: number }[] {
+    return [...this.#busy].map(({ kind, pid, memoryBytes }) => ({ kind, pid, memoryBytes }));
+  }
+
+  /** Removes what an agent that was killed left behind, then keeps spares until `signal` aborts. */
+  async keep(signal: AbortSignal): Promise<void> {
+    await this.prepare();
+    this.#pool.start();
+    while (!signal.aborted) {
+      await sleep(LOOK_MS, signal).catch(() => {});
+      if (this.#runtimes.look()) {
+        this.#options.log.info({ runtimes: this.runtimes }, 'runtimes');
+        this.#options.events.onChange();
+      }
+      this.#pool.look();
+    }
+    await this.stop();
+  }
+
+  async prepare(): Promise<void> {
+    const left = await sweepWorkFolder(this.#workDir);
+    if (left > 0) this.#options.log.info({ folders: left }, 'removed what earlier jobs left behind');
+  }
+
+  /** Ends spares and jobs. */
+  async stop(): Promise<void> {
+    await Promise.all([this.#pool.stop(), ...[...this.#busy].map((child) => this.#discard(child))]);
+  }
+
+  /** New processes for the jobs to come: authorities or the proxy have changed. */
+  renewAll(): void {
+    void this.#pool.renew();
+  }
+
+  /**
+   * Runs a browser or multistep check.
+   *
+   * @returns what was found, or undefined when `signal` aborts first
+   * @throws ExecutorFault
+   */
+  async run(job: Job, signal: AbortSignal): Promise<Finished | undefined> {
+    const definition = readDefinition(job);
+    const kind = job.checkType === 'BROWSER' ? 'browser' : 'multistep';
+    return this.#inChild(kind, definition.runtimeId ?? null, signal, (child, around) =>
+      new ScriptRun(job, definition, child, around(job)).carryOut(signal),
+    );
+  }
+
+  /**
+   * Holds a process for the scripts of an API check while `work` runs.
+   *
+   * @returns what `work` gives, or undefined when `signal` aborts first
+   * @throws ExecutorFault
+   */
+  async withApiScripts<T>(
+    job: Job,
+    scripts: Readonly<Record<PhaseQuestion['phase'], readonly ApiScript[]>>,
+    signal: AbortSignal,
+    work: (scripts: ApiScripts) => Promise<T>,
+  ): Promise<T | undefined> {
+    const surroundings = readSurroundings(job);
+    return this.#inChild('api', surroundings.runtimeId ?? null, signal, async (child, around) => {
+      const session = new ApiScripts(job, surroundings, scripts, child, around(job));
+      await session.prepare();
+      return work(session);
+    });
+  }
+
+  async #inChild<T>(
+    kind: ScriptKind,
+    runtimeId: string | null,
+    signal: AbortSignal,
+    work: (child: ScriptChild, around: (job: Job) => RunSurroundings) => Promise<T>,
+  ): Promise<T | undefined> {
+    const child = await this.#pool.take(kind, this.#runtimes.choose(runtimeId), signal);
+    if (child === undefined) return undefined;
+    this.#busy.add(child);
+    void child.ended.then((end) => this.#options.events.onEnded(kind, causeOf(end)));
+    try {
+      return await work(child, (job) => this.#around(job, kind));
+    } finally {
+      await this.#discard(child);
+      this.#busy.delete(child);
+      this.#pool.gaveBack(kind);
+    }
+  }
+
+  #around(job: Job, kind: ScriptKind): RunSurroundings {
+    const { memoryOf, ownSecrets, folderOf } = this.#options;
+    return {
+      limits: limitsOf(kind, memoryOf(kind)),
+      ownSecrets,
+      into: folderOf(resultIdOf(job)),
+      starvation: this.#starvation,
+    };
+  }
+
+  async #start(kind: ScriptKind, runtime: Runtime): Promise<ScriptChild> {
+    const { memoryOf, egressPort, extraCaCerts, entry = SCRIPT_ENTRY } = this.#options;
+    const folder = await makeJobFolder(this.#workDir, runtime.modules);
+    const limits = limitsOf(kind, memoryOf(kind));
+    const port = egressPort();
+    const program = programOf({ kind, runtime, folder, limits, egressPort: port, extraCaCerts, entry });
+    return new ScriptChild(kind, runtime, program, {
+      t: 'warm',
+      kind: kind === 'api' ? 'api' : 'playwright',
+      folder,
+      runtime: { id: runtime.id, modules: runtime.modules, browsers: runtime.browsers },
+      proxy: port === undefined ? null : { host: '127.0.0.1', port },
+    });
+  }
+
+  /** A process that cannot be killed must not cost the result. */
+  async #discard(child: ScriptChild): Promise<void> {
+    await child.discard().catch((error: unknown) => {
+      this.#options.log.error(
+        { pid: child.pid, detail: messageOf(error) },
+        'a job left something that cannot be removed',
+      );
+    });
+  }
+}
+
+function causeOf(end: Awaited<ScriptChild['ended']>): string {
+  switch (end.how) {
+    case 'exceeded':
+      return end.what;
+    case 'broken':
+      return 'channel';
+    case 'exited':
+      return end.exit.cause;
+  }
+}

@@ -1,0 +1,134 @@
+import { sleep } from '../../kit/clock.ts';
+import { messageOf } from '../../kit/errors.ts';
+import { LineReader } from '../lines.ts';
+import type { Runtime } from '../runtimes/index.ts';
+import { removeFolder, startChild, type Child, type ChildExit, type ChildProgram } from '../sandbox/index.ts';
+import { readScriptMessage } from './messages.ts';
+import type { ScriptKind } from './program.ts';
+import type { FromScript, LogLevel, ToScript, WarmUp } from './protocol.ts';
+
+/** One message: the findings of a long run at most. */
+const MAX_LINE_CHARS = 8 * 1024 * 1024;
+/** Of all messages of one job. The child counts what it sends; user code that writes there itself does not. */
+const MAX_CHANNEL_BYTES = 64 * 1024 * 1024;
+/** A cold start on a busy machine with one slow core. */
+const START_MS = 60_000;
+/** What a process said last is read within this time of its end, unless what it started keeps its channel. */
+const LAST_WORDS_MS = 300;
+
+/** How a process ended before it was told to. */
+export type EarlyEnd =
+  | { how: 'exited'; exit: ChildExit }
+  | { how: 'exceeded'; what: Awaited<Child['exceeded']> }
+  /** It sent what is no message. */
+  | { how: 'broken'; why: string };
+
+export interface Listener {
+  message(message: FromScript): void;
+  print(level: LogLevel, chunk: Buffer): void;
+}
+
+/** A process for one job with its folder, from its warm-up until nothing of it is left. */
+export class ScriptChild {
+  readonly kind: ScriptKind;
+  readonly runtime: Runtime;
+  readonly folder: string;
+  /** Resolves when a job would begin at once; false when it ended before. */
+  readonly ready: Promise<boolean>;
+  readonly ended: Promise<EarlyEnd>;
+  readonly #child: Child;
+  readonly #broken = Promise.withResolvers<EarlyEnd>();
+  readonly #lines = new LineReader(MAX_LINE_CHARS);
+  #listener: Listener | undefined;
+  #bytes = 0;
+  #gone: Promise<void> | undefined;
+
+  constructor(kind: ScriptKind, runtime: Runtime, program: ChildProgram, warmUp: WarmUp) {
+    this.kind = kind;
+    this.runtime = runtime;
+    this.folder = warmUp.folder;
+    this.#child = startChild(program);
+    const ready = Promise.withResolvers<boolean>();
+    this.#read(() => ready.resolve(true));
+    this.ended = this.#untilEnd();
+    this.ready = Promise.race([
+      ready.promise,
+      this.ended.then(() => false),
+      sleep(START_MS).then(() => false),
+    ]);
+    this.send(warmUp);
+  }
+
+  get pid(): number | undefined {
+    return this.#child.pid;
+  }
+  /** Memory of all its processes now. */
+  get memoryBytes(): number {
+    return this.#child.usage().memoryBytes;
+  }
+  get peakMemoryBytes(): number {
+    return this.#child.usage().peakMemoryBytes;
+  }
+
+  /** Why it did not become ready. To be asked only before it got a job: user code may print anything. */
+  startError(): string {
+    return this.#child.lastWords().trim().split('\n').at(-1) ?? '';
+  }
+
+  /** From now on everything it says and prints goes there; what it printed before is of nobody. */
+  listen(listener: Listener): void {
+    this.#listener = listener;
+  }
+
+  send(message: ToScript): void {
+    const { channel } = this.#child;
+    if (channel.writable) channel.write(`${JSON.stringify(message)}\n`);
+  }
+
+  /** Ends every process of it. Its files are at rest afterwards. */
+  end(): Promise<void> {
+    return this.#child.end();
+  }
+
+  /** Ends it and removes its folder. Never rejects but for a process that cannot be killed. */
+  discard(): Promise<void> {
+    this.#gone ??= this.end().then(() => removeFolder(this.folder));
+    return this.#gone;
+  }
+
+  #read(onReady: () => void): void {
+    const { channel, stdout, stderr } = this.#child;
+    channel.on('data', (bytes: Buffer) => {
+      try {
+        this.#bytes += bytes.length;
+        if (this.#bytes > MAX_CHANNEL_BYTES) throw new RangeError('more than 64 MB of messages');
+        for (const line of this.#lines.push(bytes)) this.#receive(readScriptMessage(line), onReady);
+      } catch (error) {
+        channel.destroy();
+        const why = error instanceof RangeError ? messageOf(error) : 'a line that is no message';
+        this.#broken.resolve({ how: 'broken', why });
+      }
+    });
+    stdout?.on('data', (chunk: Buffer) => this.#listener?.print('info', chunk));
+    stderr.on('data', (chunk: Buffer | string) => this.#listener?.print('error', Buffer.from(chunk)));
+  }
+
+  #receive(message: FromScript, onReady: () => void): void {
+    if (message.t === 'ready') onReady();
+    else this.#listener?.message(message);
+  }
+
+  async #untilEnd(): Promise<EarlyEnd> {
+    const { exited, exceeded, channel } = this.#child;
+    const closed = new Promise<void>((resolve) => channel.once('close', resolve));
+    const exit = exited.then(async (found): Promise<EarlyEnd> => {
+      await Promise.race([closed, sleep(LAST_WORDS_MS)]);
+      return { how: 'exited', exit: found };
+    });
+    return Promise.race([
+      exceeded.then((what): EarlyEnd => ({ how: 'exceeded', what })),
+      this.#broken.promise,
+      exit,
+    ]);
+  }
+}

@@ -1,0 +1,162 @@
+import type { Job } from '../../contract/index.ts';
+import { wallMs } from '../../kit/clock.ts';
+import { messageOf } from '../../kit/errors.ts';
+import { collect } from '../artifacts/index.ts';
+import type { Finished } from '../ports.ts';
+import { removeFolder, type JobLimits } from '../sandbox/index.ts';
+import { createScrubber, secretsOf, type Scrubber } from '../scrub/index.ts';
+import { filesOf, runMessage, type Definition } from './definition.ts';
+import { writeUserFiles } from './job-folder.ts';
+import { JobLog } from './job-log.ts';
+import { judge, type Done, type JobEnd, type Judged, type Leaving } from './outcome.ts';
+import { heapMbOf } from './program.ts';
+import type { Findings, FromScript } from './protocol.ts';
+import { reportOf } from './report.ts';
+import type { ScriptChild } from './script-child.ts';
+import type { Starvation } from './starvation.ts';
+
+/** The child ends its run by itself when the time is up, and gets this long to say what it has. */
+const GRACE_MS = 5_000;
+
+export interface RunSurroundings {
+  limits: JobLimits;
+  /** Secrets of the agent itself. */
+  ownSecrets: readonly string[];
+  /** Folder for the files that are kept. */
+  into: string;
+  starvation: Starvation;
+}
+
+/** One browser or multistep run in its process. */
+export class ScriptRun {
+  readonly #job: Job;
+  readonly #definition: Definition;
+  readonly #child: ScriptChild;
+  readonly #around: RunSurroundings;
+  readonly #log = new JobLog();
+  readonly #scrubber: Scrubber;
+  readonly #done = Promise.withResolvers<Done>();
+  #findings: Findings = { t: 'findings', detail: {}, files: [] };
+  #leaving: Leaving | undefined;
+
+  constructor(job: Job, definition: Definition, child: ScriptChild, around: RunSurroundings) {
+    this.#job = job;
+    this.#definition = definition;
+    this.#child = child;
+    this.#around = around;
+    this.#scrubber = createScrubber(secretsOf(job, around.ownSecrets));
+    child.listen({
+      message: (message) => this.#receive(message),
+      print: (level, chunk) => this.#log.print(level, chunk),
+    });
+  }
+
+  /** @returns undefined when `signal` aborts first. The child has no process any more, but its folder. */
+  async carryOut(signal: AbortSignal): Promise<Finished | undefined> {
+    await writeUserFiles(this.#child.folder, filesOf(this.#definition));
+    const howStarved = this.#around.starvation.measure();
+    const begunMs = wallMs();
+    this.#child.send(runMessage(this.#job, this.#definition, this.#child.runtime.id));
+    const end = await this.#untilEnd(signal);
+    const endedMs = wallMs();
+    const { isStarved, longestMs } = howStarved();
+    await this.#child.end();
+    if (end === undefined) return undefined;
+    const judged = judge(end, this.#facts(), isStarved);
+    // The clock of the child is the user's to set.
+    const within = (ms: number): number => Math.min(Math.max(ms, begunMs), endedMs);
+    const times =
+      end.how === 'done'
+        ? { startTime: within(end.done.startTime), endTime: within(end.done.endTime) }
+        : { startTime: begunMs, endTime: endedMs };
+    return this.#finish(judged, { ...times, eventLoopDelayMs: Math.round(longestMs) }, signal);
+  }
+
+  #receive(message: FromScript): void {
+    switch (message.t) {
+      case 'log':
+        this.#log.add(message.level, message.text, message.at);
+        break;
+      case 'secret':
+        this.#scrubber.add(message.value);
+        break;
+      case 'findings':
+        this.#findings = message;
+        break;
+      case 'done':
+        this.#done.resolve(message);
+        break;
+      case 'leaving':
+        this.#leaving = message;
+        break;
+      case 'ready':
+      case 'phase-done':
+        break;
+    }
+  }
+
+  async #untilEnd(signal: AbortSignal): Promise<JobEnd | undefined> {
+    const { promise: stopped, resolve: stop } = Promise.withResolvers<JobEnd | undefined>();
+    const onAbort = (): void => stop(undefined);
+    signal.addEventListener('abort', onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    const timer = setTimeout(() => stop({ how: 'overdue' }), this.#job.timeoutMs + GRACE_MS);
+    try {
+      const done = this.#done.promise.then((message): JobEnd => ({ how: 'done', done: message }));
+      return await Promise.race([done, this.#child.ended, stopped]);
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', onAbort);
+    }
+  }
+
+  #facts(): Parameters<typeof judge>[1] {
+    const { timeoutMs } = this.#job;
+    const { limits } = this.#around;
+    const { shouldFail } = this.#definition;
+    return { ...limits, timeoutMs, shouldFail, heapMb: heapMbOf(this.#child.kind), leaving: this.#leaving };
+  }
+
+  async #finish(
+    judged: Judged,
+    measured: { startTime: number; endTime: number; eventLoopDelayMs: number },
+    signal: AbortSignal,
+  ): Promise<Finished | undefined> {
+    const collected = await this.#collect(signal);
+    if (collected === undefined) return undefined;
+    const { files, refused } = collected;
+    for (const { name, size, reason } of refused) {
+      this.#log.add('warn', `${name} (${size} bytes) is not kept: ${reason}`);
+    }
+    const report = reportOf({
+      ...measured,
+      checkType: this.#child.kind === 'browser' ? 'BROWSER' : 'MULTI_STEP',
+      runtimeId: this.#child.runtime.id,
+      judged,
+      detail: this.#findings.detail,
+      log: this.#log.take(this.#scrubber),
+      files,
+    });
+    return { report: scrubbed(report, this.#scrubber), files, refused };
+  }
+
+  /** A verdict without its files is worth more than none. */
+  async #collect(signal: AbortSignal): Promise<Pick<Finished, 'files' | 'refused'> | undefined> {
+    const { folder } = this.#child;
+    const { into } = this.#around;
+    try {
+      const wanted = this.#findings.files;
+      return await collect({ folder, wanted, scrubber: this.#scrubber, into, signal });
+    } catch (error) {
+      await removeFolder(into);
+      if (signal.aborted) return undefined;
+      this.#log.add('warn', `the files of this run could not be kept: ${messageOf(error)}`);
+      return { files: [], refused: [] };
+    }
+  }
+}
+
+/** Names and times stay as they are, whatever a secret looks like. */
+function scrubbed(report: Finished['report'], scrubber: Scrubber): Finished['report'] {
+  return { ...report, errors: scrubber.value(report.errors), detail: scrubber.value(report.detail) };
+}

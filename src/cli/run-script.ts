@@ -1,0 +1,104 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { copyFile, mkdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { planLanes, readMachine } from '../agent/admission/index.ts';
+import { cancelledReport, faultReport } from '../agent/dispatch/index.ts';
+import { ExecutorFault, type Finished } from '../agent/ports.ts';
+import { requireWalls } from '../agent/sandbox/index.ts';
+import { ScriptRoom } from '../agent/scripts/index.ts';
+import type { AgentSettings } from '../agent/settings.ts';
+import type { CheckType } from '../checks/index.ts';
+import type { TryReport } from '../checks/execute.ts';
+import type { Artifact, Job } from '../contract/index.ts';
+import { wallMs } from '../kit/clock.ts';
+import { messageOf } from '../kit/errors.ts';
+import { newId } from '../kit/ids.ts';
+import type { Log } from '../kit/log.ts';
+
+export interface ScriptCheck {
+  type: CheckType;
+  name: string;
+  spec: object;
+  settings: Pick<AgentSettings, 'sandbox' | 'extraCaCerts'>;
+  log: Log;
+  /** Where the files of the run are kept; a new folder when absent. */
+  artifactsDir: string | undefined;
+}
+
+/** A file that the run left, or one that was not kept, with the reason. */
+export type Kept = { name: string; path: string } | { name: string; reason: string };
+
+/** Runs a check with user code in the agent's own rooms, without an agent around them. */
+export async function runScriptCheck(
+  check: ScriptCheck,
+  signal: AbortSignal,
+): Promise<{ report: TryReport; kept: Kept[] }> {
+  requireWalls(check.settings.sandbox, check.log);
+  const dataDir = mkdtempSync(join(tmpdir(), 'vedette-run-'));
+  const room = roomIn(dataDir, check);
+  const startedMs = wallMs();
+  try {
+    await room.prepare();
+    const finished = await room.run(jobOf(check), signal);
+    if (finished === undefined) return { report: cancelledReport(startedMs), kept: [] };
+    return { report: finished.report, kept: await keep(finished, check.artifactsDir) };
+  } catch (error) {
+    const code = error instanceof ExecutorFault ? error.code : 'AGENT_FAULT';
+    return { report: faultReport(code, messageOf(error), startedMs), kept: [] };
+  } finally {
+    await room.stop();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+function roomIn(dataDir: string, { settings, log }: ScriptCheck): ScriptRoom {
+  const { limitBytes } = planLanes(readMachine(), undefined);
+  return new ScriptRoom({
+    dataDir,
+    places: { browser: 1, multistep: 1, api: 1 },
+    memoryOf: (kind) => limitBytes[kind === 'browser' ? 'browser' : 'script'],
+    mayWarm: () => false,
+    egressPort: () => undefined,
+    extraCaCerts: settings.extraCaCerts,
+    ownSecrets: [],
+    folderOf: (resultId) => join(dataDir, resultId),
+    log,
+    events: { onChange: () => {}, onEnded: () => {} },
+  });
+}
+
+function jobOf({ type, name, spec }: ScriptCheck): Job {
+  return {
+    runId: 1,
+    token: 1,
+    attempt: 0,
+    sequenceId: newId(),
+    sessionId: newId(),
+    lane: 0,
+    checkId: newId(),
+    checkType: type.name,
+    name,
+    location: 'here',
+    proxyUrl: null,
+    scheduledAt: new Date(wallMs()).toISOString(),
+    timeoutMs: type.timeoutMs(spec),
+    // Somebody watches: trace and video are kept when it passes, too.
+    runSource: 'EDITOR',
+    spec: { ...spec },
+  };
+}
+
+async function keep({ files, refused }: Finished, dir: string | undefined): Promise<Kept[]> {
+  const kept: Kept[] = refused.map(({ name, reason }: Artifact) => ({ name, reason: reason ?? '' }));
+  if (files.length === 0) return kept;
+  const folder = dir ?? mkdtempSync(join(tmpdir(), 'vedette-artifacts-'));
+  mkdirSync(folder, { recursive: true });
+  for (const { name, path } of files) {
+    const to = join(folder, name);
+    await mkdir(dirname(to), { recursive: true });
+    await copyFile(path, to);
+    kept.push({ name, path: to });
+  }
+  return kept;
+}

@@ -1,0 +1,247 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Job, RunResult } from '../../src/contract/index.ts';
+import { startTestAgent, temporaryFolder, type TestAgent } from '../support/agent.ts';
+import { startFakeService, until, type FakeService } from '../support/fake-service.ts';
+import { DONE, STAND_IN_RUNTIME, STAND_IN_SCRIPT, stepsJob } from '../support/scripts.ts';
+
+/** What the agent makes of script processes, whatever they do: a stand-in says and does what a test wants. */
+
+interface Bench {
+  service: FakeService;
+  agent: TestAgent;
+  dataDir: string;
+  run(job: Job): Promise<RunResult>;
+}
+
+async function bench(env: Record<string, string> = {}): Promise<Bench> {
+  const service = await startFakeService();
+  const folder = temporaryFolder();
+  const agent = await startTestAgent(
+    service,
+    { AGENT_DATA_DIR: folder.path, ...env },
+    { scriptEntry: STAND_IN_SCRIPT, findRuntimes: () => [STAND_IN_RUNTIME] },
+  );
+  onTestFinished(async () => {
+    await agent[Symbol.asyncDispose]();
+    await service[Symbol.asyncDispose]();
+    folder[Symbol.dispose]();
+  });
+  await agent.ready;
+  return {
+    service,
+    agent,
+    dataDir: folder.path,
+    run: (job) => {
+      service.offer(job);
+      return service.resultOf(job);
+    },
+  };
+}
+
+interface Detail {
+  errors: { message: string }[];
+  jobLog: { time: number; msg: string; level: string }[];
+  jobAssets: string[];
+  runtimeVersion: string;
+  seen: { files: string[]; script: string; env: Record<string, string>; own: string[] };
+}
+const detailOf = (result: RunResult): Detail => result.detail['multiStepCheckResult'] as Detail;
+const logOf = (result: RunResult): string[] => detailOf(result).jobLog.map(({ msg }) => msg);
+
+interface Health {
+  scripts: {
+    blocked: string | null;
+    runtimes: string[];
+    warm: Record<string, number>;
+    running: { pid: number }[];
+  };
+}
+const healthOf = async ({ agent }: Bench): Promise<Health> =>
+  JSON.parse((await agent.health('/health')).text) as Health;
+
+/** Folders of jobs that are under way, or were not removed. */
+const jobFolders = ({ dataDir }: Bench): string[] =>
+  readdirSync(join(dataDir, 'work')).filter((name) => existsSync(join(dataDir, 'work', name, 'src')));
+
+describe('a run', () => {
+  test('has its verdict, its log and its times from what its process says', async () => {
+    const b = await bench();
+    const result = await b.run(
+      stepsJob([
+        { send: { t: 'log', at: 1000, level: 'warn', text: 'half way' } },
+        { print: 'printed\n' },
+        { send: { t: 'findings', detail: { requests: [{ url: 'http://x/' }] }, files: [] } },
+        { sleep: 30 },
+        { send: { ...DONE, endTime: Date.now() + 1e9, degraded: ['slow'] } },
+      ]),
+    );
+    expect(result.flags).toMatchObject({ isDegraded: true, hasFailures: false, hasErrors: false });
+    expect(result.responseTimeMs).toBeGreaterThanOrEqual(25);
+    expect(result.responseTimeMs).toBeLessThan(20_000);
+    expect(result.detail['multiStepCheckResult']).toMatchObject({
+      requests: [{ url: 'http://x/' }],
+      errors: [],
+      runtimeVersion: '2026.04',
+      jobLog: [
+        { time: 1000, msg: 'half way', level: 'WARN' },
+        { msg: 'printed', level: 'INFO' },
+      ],
+      jobAssets: [],
+      playwrightTestTraces: [],
+    });
+  });
+
+  test('sees its files and its variables and nothing of the agent', async () => {
+    const b = await bench();
+    const job = stepsJob(
+      [{ look: true }, { send: DONE }],
+      { lane: 1, accountId: crypto.randomUUID() },
+      {
+        script: 'the script',
+        scriptPath: 'checks/a.spec.ts',
+        dependencies: [{ path: 'checks/lib/b.ts', content: 'b' }],
+        environmentVariables: [{ key: 'CHECK_NAME', value: 'mine' }],
+      },
+    );
+    const { seen } = detailOf(await b.run(job));
+    expect(seen.script).toBe('the script');
+    expect(seen.files.toSorted()).toEqual([
+      'src',
+      'src/checks',
+      'src/checks/a.spec.ts',
+      'src/checks/lib',
+      'src/checks/lib/b.ts',
+    ]);
+    expect(seen.env).toMatchObject({
+      ACCOUNT_ID: job.accountId,
+      CHECK_ID: job.checkId,
+      CHECK_NAME: 'mine',
+      CHECK_TYPE: 'MULTI_STEP',
+      CHECK_RUN_ID: String(job.runId),
+      REGION: 'here',
+      RUNTIME_VERSION: '2026.04',
+    });
+    expect(seen.own).not.toContain('API_KEY');
+    expect(seen.own).not.toContain('AGENT_SERVICE_URL');
+  });
+
+  test('leaves no secret in its result, one that appeared while it ran included', async () => {
+    const b = await bench();
+    const steps = [
+      {
+        send: { t: 'log', at: 1, level: 'info', text: 'password hunter-seven, token runtime-made' },
+      } as const,
+      { send: { t: 'secret', value: 'runtime-made' } },
+      { print: 'aHVudGVyLXNldmVu runtime-made\n' },
+      { send: { ...DONE, verdict: 'failed', errors: [{ message: 'hunter-seven was wrong' }] } },
+    ];
+    const environmentVariables = [{ key: 'PASSWORD', value: 'hunter-seven', secret: true }];
+    const result = await b.run(stepsJob(steps, {}, { environmentVariables }));
+    expect(logOf(result)[0]).toMatch(/^password \S+, token \S+$/);
+    expect(JSON.stringify(result)).not.toMatch(/hunter-seven|runtime-made|aHVudGVyLXNldmVu/);
+  });
+
+  test('that should fail passes by failing', async () => {
+    const b = await bench();
+    const failing = [{ send: { ...DONE, verdict: 'failed', errors: [{ message: 'down' }] } }];
+    const [meant, unmeant] = await Promise.all([
+      b.run(stepsJob(failing, {}, { shouldFail: true })),
+      b.run(stepsJob([{ send: DONE }], {}, { shouldFail: true })),
+    ]);
+    expect(meant.flags.hasFailures).toBe(false);
+    expect(detailOf(meant).errors).toEqual([{ message: 'down' }]);
+    expect(unmeant.errors[0]).toMatchObject({ code: 'SHOULD_FAIL' });
+  });
+});
+
+describe('what a process may do', () => {
+  test.each([
+    ['writes to its channel what is no message', [{ raw: 'hello\n' }], 'CHANNEL', /file descriptor 3/],
+    [
+      'claims what no message has',
+      [{ send: { ...DONE, verdict: 'splendid' } }],
+      'CHANNEL',
+      /file descriptor 3/,
+    ],
+    ['never ends its line', [{ raw: 'x'.repeat(1 << 16), times: 200 }], 'CHANNEL', /line too long/],
+    ['ends by itself', [{ exit: 7 }], 'PROCESS_EXIT', /exit code 7/],
+    [
+      'says that it leaves',
+      [
+        {
+          send: {
+            t: 'leaving',
+            call: 'process.exit(3)',
+            code: 3,
+            error: { message: 'left', file: '/script.js', line: 2 },
+          },
+        },
+        { exit: 3 },
+      ],
+      'PROCESS_EXIT',
+      /ended its process with process\.exit\(3\) \(\/script\.js:2\)/,
+    ],
+    ['goes on for ever', [{ sleep: 1e6 }], 'TIMEOUT', /not finished within 0\.2 s/],
+  ] as const)('%s: a failure in one sentence', async (_what, steps, code, message) => {
+    const b = await bench();
+    const result = await b.run(
+      stepsJob(steps as Parameters<typeof stepsJob>[0], { timeoutMs: code === 'TIMEOUT' ? 200 : 20_000 }),
+    );
+    expect(result.errors).toEqual([{ code, message: expect.stringMatching(message), network: false }]);
+    expect(result.flags).toMatchObject({ hasFailures: true, hasErrors: false });
+    // The next one is served as if nothing had been.
+    expect((await b.run(stepsJob([{ send: DONE }]))).flags.hasFailures).toBe(false);
+  });
+
+  test('prints a gigabyte: the log is cut, the run goes on', async () => {
+    const b = await bench();
+    const line = `${'z'.repeat(1023)}\n`;
+    const result = await b.run(
+      stepsJob([{ print: line.repeat(64), times: 16_384 }, { send: DONE }], { timeoutMs: 60_000 }),
+    );
+    expect(result.flags.hasFailures).toBe(false);
+    expect(JSON.stringify(detailOf(result).jobLog).length).toBeLessThan(400_000);
+    expect(logOf(result).at(-1)).toMatch(/^\d+ bytes more were left out/);
+  });
+
+  test('takes too much: ended, and said what of', async () => {
+    const b = await bench();
+    const eating = Array.from({ length: 40 }, () => [{ eat: 50 }, { sleep: 20 }]).flat();
+    const eaten = await b.run(stepsJob([...eating, { sleep: 1e6 }]));
+    expect(eaten.errors[0]).toMatchObject({
+      code: 'MEMORY_LIMIT',
+      message: expect.stringContaining('768 MB'),
+    });
+    const filled = await b.run(stepsJob([{ print: 'so far\n' }, { fill: 300 }, { sleep: 1e6 }]));
+    expect(filled.errors[0]).toMatchObject({
+      code: 'DISK_LIMIT',
+      message: expect.stringContaining('200 MB'),
+    });
+    expect(logOf(filled)).toEqual(['so far']);
+    expect((await healthOf(b)).scripts.running).toEqual([]);
+    expect(jobFolders(b).length).toBeLessThanOrEqual(3);
+    expect((await b.agent.health('/metrics')).text).toContain(
+      'vedette_agent_scripts_ended_total{kind="multistep",cause="memory"} 1',
+    );
+  });
+});
+
+describe('warm processes', () => {
+  test('serve one job each and are replaced', async () => {
+    const b = await bench();
+    await until('spares', async () => (await healthOf(b)).scripts.warm['multistep'] === 1);
+    const folders = new Set<string>();
+    for (let i = 0; i < 3; i++) {
+      await b.run(stepsJob([{ send: DONE }]));
+      for (const name of jobFolders(b)) folders.add(name);
+    }
+    expect(folders.size).toBeGreaterThan(3);
+    await until('one spare of each kind', async () => {
+      const { warm } = (await healthOf(b)).scripts;
+      return warm['browser'] === 1 && warm['multistep'] === 1 && warm['api'] === 1;
+    });
+    expect(jobFolders(b)).toHaveLength(3);
+  });
+});

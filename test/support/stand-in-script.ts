@@ -1,0 +1,70 @@
+import { spawn } from 'node:child_process';
+import { readdirSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
+import { Socket } from 'node:net';
+import { createInterface } from 'node:readline';
+
+/**
+ * A script process without Playwright: the check's variable STEPS says what it sends, prints and does, so
+ * that a test decides what the agent hears.
+ */
+export type Step =
+  | { send: object }
+  | { raw: string; times?: number }
+  | { print: string; times?: number }
+  | { eat: number }
+  | { fork: number }
+  | { fill: number }
+  | { sleep: number }
+  | { exit: number }
+  /** Says what it finds: its folder, its variables. */
+  | { look: true };
+
+const channel = new Socket({ fd: 3, readable: true, writable: true });
+channel.on('error', () => process.exit(1));
+channel.on('close', () => process.exit(0));
+const send = (message: object): void => void writeSync(3, `${JSON.stringify(message)}\n`);
+const hoard: Buffer[] = [];
+
+interface Message {
+  t: string;
+  entry: string;
+  env: Record<string, string>;
+}
+
+async function run(message: Message): Promise<void> {
+  for (const step of JSON.parse(message.env['STEPS'] ?? '[]') as Step[]) {
+    if ('send' in step) send(step.send);
+    else if ('raw' in step) await repeat(step.times, (done) => channel.write(step.raw, done));
+    else if ('print' in step) await repeat(step.times, (done) => process.stdout.write(step.print, done));
+    else if ('eat' in step) hoard.push(Buffer.alloc(step.eat * 1024 * 1024, 1));
+    else if ('fork' in step) for (let i = 0; i < step.fork; i++) daemon();
+    else if ('fill' in step) writeFileSync('large', Buffer.alloc(step.fill * 1024 * 1024));
+    else if ('sleep' in step) await repeat(1, (done) => setTimeout(done, step.sleep));
+    else if ('exit' in step) process.exit(step.exit);
+    else tell(message);
+  }
+}
+
+async function repeat(times = 1, act: (done: () => void) => void): Promise<void> {
+  for (let i = 0; i < times; i++) await new Promise<void>(act);
+}
+
+function daemon(): void {
+  spawn('/usr/bin/sleep', ['1000'], { detached: true, stdio: 'ignore', env: {} }).unref();
+}
+
+function tell({ entry, env }: Message): void {
+  const seen = {
+    files: readdirSync('.', { recursive: true }).filter((name) => !String(name).startsWith('node_modules')),
+    script: readFileSync(`src/${entry}`, 'utf8'),
+    env,
+    own: Object.keys(process.env),
+  };
+  send({ t: 'findings', detail: { seen }, files: [] });
+}
+
+createInterface({ input: channel }).on('line', (line) => {
+  const message = JSON.parse(line) as Message;
+  if (message.t === 'warm') send({ t: 'ready' });
+  else if (message.t === 'run') void run(message);
+});
