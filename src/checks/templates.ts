@@ -14,6 +14,9 @@ const TEMPLATE = /\{\{\{([^{}]*)\}\}\}|\{\{([^{}]*)\}\}/g;
 const NAME = /^[\p{L}_][\p{L}\p{N}_.-]*$/u;
 const MOMENT = /^moment((?:\s+(?:"[^"]*"|'[^']*'))*)$/;
 
+/** `known`: unknown variables stay as they are. `generated`: variables do; only the other forms are filled. */
+export type Fill = 'all' | 'known' | 'generated';
+
 /**
  * Fills `{{NAME}}` with the variable's value, URI-encoded, and `{{{NAME}}}` with the value as it is;
  * an unknown variable is empty. Besides variables: `$UUID`, `$RANDOM_NUMBER` (0–10000) and
@@ -26,23 +29,24 @@ export function fillTemplate(
   text: string,
   variables: Variables,
   doubleBraces: 'encoded' | 'raw' = 'encoded',
+  fill: Fill = 'all',
 ): string {
   if (!text.includes('{{')) return text;
   return text.replace(TEMPLATE, (whole, raw: string | undefined, encoded: string | undefined) => {
-    const value = valueOf((raw ?? encoded ?? '').trim(), variables);
+    const value = valueOf((raw ?? encoded ?? '').trim(), variables, fill);
     if (value === undefined) return whole;
     return raw === undefined && doubleBraces === 'encoded' ? encodeURIComponent(value.toWellFormed()) : value;
   });
 }
 
-function valueOf(expression: string, variables: Variables): string | undefined {
+function valueOf(expression: string, variables: Variables, fill: Fill): string | undefined {
   if (expression === '$UUID') return randomUUID();
   if (expression === '$RANDOM_NUMBER') return String(randomInt(10_001));
   const known = variables.get(expression);
-  if (known !== undefined) return known;
+  if (known !== undefined) return fill === 'generated' ? undefined : known;
   const moment = MOMENT.exec(expression);
   if (moment) return momentText(quoted(moment[1] ?? ''));
-  return NAME.test(expression) ? '' : undefined;
+  return fill === 'all' && NAME.test(expression) ? '' : undefined;
 }
 
 function quoted(list: string): string[] {

@@ -140,9 +140,9 @@ const TYPES: Bound[] = [
   [
     'api',
     'localSetupScript',
-    [null],
-    ['x'],
-    'must be null: setup and teardown scripts are not supported yet',
+    [null, '', 'process.env.TOKEN = 1'],
+    [5, long(256_001)],
+    'must be',
   ],
   ['tcp', 'request.hostname', ['a.test', '::1', long(2048)], [''], 'must not be empty'],
   ['tcp', 'request.port', [1, 65_535], [0, 65_536, 1.5, '80', undefined], 'must be'],

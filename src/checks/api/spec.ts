@@ -1,15 +1,27 @@
 import { z } from 'zod';
 import { assertionFields, GENERAL, httpAddress, ipFamily, threshold } from '../assertion-fields.ts';
 import { KeyValue } from '../check.ts';
+import { scriptFilePath } from '../script-fields.ts';
 
-const NOT_YET = { error: 'must be null: setup and teardown scripts are not supported yet' };
-/** Parts of the interface, null or empty in most checks: this build runs API checks without scripts. */
-const NoScript = z.literal([null, ''], NOT_YET).default(null);
-const NoSnippet = z.null(NOT_YET).default(null);
+/** Of one script; what they all have together is looked at besides. */
+const MAX_SCRIPT_CHARS = 256_000;
+const MAX_FILES = 200;
+
+const script = z.string().max(MAX_SCRIPT_CHARS).nullable().default(null);
+/** The service puts the snippet's code beside it. */
+const snippetId = z.int().positive().nullable().default(null);
+const scriptPath = scriptFilePath.nullable().default(null);
+const scriptDependencies = z
+  .array(z.strictObject({ path: scriptFilePath, content: z.string() }))
+  .max(MAX_FILES)
+  .nullable()
+  .default(null);
+
+export const METHODS = ['GET', 'POST', 'PUT', 'HEAD', 'DELETE', 'PATCH', 'OPTIONS'] as const;
 
 export const ApiFields = z.strictObject({
   request: z.strictObject({
-    method: z.enum(['GET', 'POST', 'PUT', 'HEAD', 'DELETE', 'PATCH', 'OPTIONS']).default('GET'),
+    method: z.enum(METHODS).default('GET'),
     url: httpAddress,
     followRedirects: z.boolean().default(true),
     skipSSL: z.boolean().default(false),
@@ -29,8 +41,15 @@ export const ApiFields = z.strictObject({
   }),
   degradedResponseTime: threshold(30_000, 5000),
   maxResponseTime: threshold(30_000, 20_000),
-  setupSnippetId: NoSnippet,
-  tearDownSnippetId: NoSnippet,
-  localSetupScript: NoScript,
-  localTearDownScript: NoScript,
+  setupSnippetId: snippetId,
+  tearDownSnippetId: snippetId,
+  localSetupScript: script,
+  localTearDownScript: script,
+  setupScriptPath: scriptPath,
+  tearDownScriptPath: scriptPath,
+  setupScriptDependencies: scriptDependencies,
+  tearDownScriptDependencies: scriptDependencies,
 });
+
+/** Without the scripts around it. */
+export const REQUEST_LIMIT_MS = 30_000;

@@ -4,7 +4,7 @@
  * checks share. Hides node:http, node:tls and every oddity of servers. What the target did wrong is in
  * the outcome; only the agent's own faults throw.
  */
-export { runMonitor, type HttpMonitor } from './monitor.ts';
-export { monitorOf, type HttpTarget } from './target.ts';
+export { type Aftermath, type HttpMonitor, runMonitor, type Scripted, stoppedInSetup } from './monitor.ts';
+export { filledAssertions, type HttpTarget, monitorOf } from './target.ts';
 export { probe, type ProbeRequest, type ProbeResponse, type ProbeResult } from './probe.ts';
 export { warmTls } from './tls.ts';

@@ -55,19 +55,19 @@ const CONTENT_TYPES = {
   NONE: null,
 } as const;
 
-/** The check with its templates filled in. */
-export function monitorOf(target: HttpTarget, spec: CommonSpec & Thresholds): HttpMonitor {
-  const variables = variablesOf(spec.environmentVariables);
+/** The check with its templates filled in, from its own variables unless scripts changed them. */
+export function monitorOf(
+  target: HttpTarget,
+  spec: CommonSpec & Thresholds,
+  variables: Variables = variablesOf(spec.environmentVariables),
+): HttpMonitor {
   const address = fillTemplate(target.url, variables);
   const url = addressOf(address, target.queryParameters, variables);
   const body = bodyOf(target, variables);
   const headers = headersOf(target, body !== null, variables);
   return {
     request: url === null ? null : requestOf(target, url, headers, body),
-    assertions: target.assertions.map((each) => ({
-      ...each,
-      target: fillTemplate(each.target, variables, 'raw'),
-    })),
+    assertions: filledAssertions(target.assertions, variables),
     shown: {
       method: target.method,
       url: url === null ? address : maskedHref(url),
@@ -79,6 +79,10 @@ export function monitorOf(target: HttpTarget, spec: CommonSpec & Thresholds): Ht
     degradedResponseTime: spec.degradedResponseTime,
     maxResponseTime: spec.maxResponseTime,
   };
+}
+
+export function filledAssertions(assertions: readonly Assertion[], variables: Variables): Assertion[] {
+  return assertions.map((each) => ({ ...each, target: fillTemplate(each.target, variables, 'raw') }));
 }
 
 function requestOf(
