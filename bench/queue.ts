@@ -41,7 +41,7 @@ export async function benchQueue(): Promise<Row[]> {
 async function drain(queue: Queue): Promise<number> {
   let finished = 0;
   for (;;) {
-    const jobs = await queue.claim(agent, BATCH);
+    const jobs = await queue.claim(agent, 'light', BATCH);
     if (jobs.length === 0) return finished;
     await queue.accept(
       agent.agentId,
@@ -65,6 +65,7 @@ function newSession(): NewSession {
     scheduledAt: new Date(),
     locations: [account.slug],
     definition: { name: 'bench', request: { url: 'http://127.0.0.1/' }, retryStrategy: null },
+    jobClass: 'light',
     timeoutMs: 30_000,
   };
 }

@@ -1,4 +1,5 @@
 import type { Kysely, Transaction } from 'kysely';
+import type { JobClass } from '../checks/index.ts';
 import type { RunResult, ResultReceipt, RunRef, Job, HeldRun, Timing } from '../contract/index.ts';
 import type { Log } from '../kit/log.ts';
 import type { Database } from './store/schema.ts';
@@ -44,6 +45,8 @@ export interface NewSession {
   /** Where to run: one run each. */
   locations: string[];
   definition: Record<string, unknown>;
+  /** What its runs need of an agent's machine. */
+  jobClass: JobClass;
   timeoutMs: number;
 }
 
@@ -62,8 +65,11 @@ export interface Queue {
    * With `trx` agents are not woken (nothing is committed yet); they find the runs at their next poll.
    */
   start(sessions: readonly NewSession[], trx?: Trx): Promise<{ sessionId: string; sequenceIds: string[] }[]>;
-  /** Offers up to `limit` runs to the agent; each lease is `acceptMs` until accepted. */
-  claim(agent: LeasedAgent, limit: number): Promise<Job[]>;
+  /**
+   * Offers up to `limit` runs of one class to the agent; each lease is `acceptMs` until accepted. The
+   * classes are queues of their own: what waits for a browser keeps nothing light waiting.
+   */
+  claim(agent: LeasedAgent, jobClass: JobClass, limit: number): Promise<Job[]>;
   accept(agentId: string, runs: readonly RunRef[]): Promise<{ ok: RunRef[]; lost: RunRef[] }>;
   /** Back to the queue now. `exclude`: never offer it to this agent again. */
   decline(agentId: string, runs: readonly RunRef[], exclude: boolean): Promise<void>;

@@ -72,7 +72,7 @@ describe.each(engines())('faults on $name', (engine) => {
 
     const agentLife = async (agent: LeasedAgent, chance: () => number): Promise<void> => {
       while ((await unfinished()) > 0) {
-        const jobs = await world.queue.claim(agent, 1 + Math.floor(chance() * 5));
+        const jobs = await world.queue.claim(agent, 'light', 1 + Math.floor(chance() * 5));
         const { ok } = await world.queue.accept(agent.agentId, jobs);
         const kept = jobs.filter(({ runId }) => ok.some((ref) => ref.runId === runId));
         await Promise.all(kept.map((job) => work(job, faultOf(chance()))));

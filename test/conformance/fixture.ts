@@ -78,6 +78,7 @@ export class World {
       scheduledAt: new Date(Date.now() - 60_000 + this.#sessions++),
       locations: ['here'],
       definition: { name: 'a check', retryStrategy: null, doubleCheck: false, ...fields },
+      jobClass: 'light',
       timeoutMs: 30_000,
       ...rest,
     };
@@ -91,7 +92,7 @@ export class World {
   }
 
   async claimed(agent: LeasedAgent, limit: number): Promise<Job[]> {
-    const jobs = await this.queue.claim(agent, limit);
+    const jobs = await this.queue.claim(agent, 'light', limit);
     const { lost } = await this.queue.accept(agent.agentId, jobs);
     if (lost.length > 0) throw new Error('an accept was lost');
     return jobs;

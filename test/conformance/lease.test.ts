@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { JobClass } from '../../src/checks/index.ts';
 import type { HeldRun, Job } from '../../src/contract/index.ts';
 import { newId } from '../../src/kit/ids.ts';
 import type { Topic } from '../../src/service/ports.ts';
@@ -39,7 +40,7 @@ describe.each(engines())('leases on $name', (engine) => {
     const session = world.session({ locations: ['proxied'], fields: { request: { url: 'http://x' } } });
     const dns = world.session({ locations: ['proxied'], checkType: 'DNS' });
     const [started] = await world.queue.start([session, dns]);
-    const jobs = await world.queue.claim(agent, 10);
+    const jobs = await world.queue.claim(agent, 'light', 10);
     expect(jobs).toHaveLength(1);
     expect(jobs[0]).toMatchObject({
       token: 1,
@@ -54,8 +55,42 @@ describe.each(engines())('leases on $name', (engine) => {
       proxyUrl: 'http://proxy:3128',
       scheduledAt: session.scheduledAt.toISOString(),
       timeoutMs: 30_000,
+      accountId: world.accountId,
+      runSource: 'SCHEDULER',
       spec: { name: 'a check', request: { url: 'http://x' } },
     });
+  });
+
+  test('a claim takes runs of its class only, however long the others wait', async () => {
+    await world.location('classes');
+    const agent = await world.agent('classes', ['URL', 'BROWSER']);
+    const sessions = (jobClass: JobClass, count: number) =>
+      Array.from({ length: count }, () =>
+        world.session({ jobClass, checkType: 'BROWSER', locations: ['classes'], fields: { name: jobClass } }),
+      );
+    await world.queue.start([...sessions('browser', 3), ...sessions('script', 2), ...sessions('light', 1)]);
+    const names = async (jobClass: JobClass, limit: number): Promise<string[]> =>
+      (await world.queue.claim(agent, jobClass, limit)).map(({ name }) => name);
+    expect(await names('light', 10)).toEqual(['light']);
+    expect(await names('light', 10)).toEqual([]);
+    expect(await names('browser', 2)).toEqual(['browser', 'browser']);
+    expect(await names('script', 10)).toEqual(['script', 'script']);
+    expect(await names('browser', 2)).toEqual(['browser']);
+  });
+
+  test('scheduled browser runs are not starved by browser runs on demand, whatever light runs do', async () => {
+    await world.location('classes-starved');
+    const agent = await world.agent('classes-starved');
+    const sessions = (jobClass: JobClass, lane: 0 | 1) =>
+      Array.from({ length: 4 }, () => world.session({ jobClass, lane, locations: ['classes-starved'] }));
+    await world.queue.start([...sessions('browser', 0), ...sessions('browser', 1), ...sessions('light', 0)]);
+    await sql`update run set not_before = now() - interval '90 s'
+      where location = 'classes-starved' and lane = 1`.execute(world.store.db);
+    const lanes = async (jobClass: JobClass): Promise<number[]> =>
+      (await world.queue.claim(agent, jobClass, 2)).map(({ lane }) => lane);
+    expect(await lanes('browser')).toEqual([0, 0]);
+    expect(await lanes('light')).toEqual([0, 0]);
+    expect(await lanes('browser')).toEqual([1, 0]);
   });
 
   test('a claim takes lane 0 before 1 before 2, and the longest wait first', async () => {
@@ -64,7 +99,7 @@ describe.each(engines())('leases on $name', (engine) => {
     const at = (lane: 0 | 1 | 2, name: string) =>
       world.session({ lane, locations: ['lanes'], fields: { name } });
     await world.queue.start([at(2, 'catch-up'), at(1, 'old'), at(1, 'new'), at(0, 'on demand')]);
-    const jobs = await world.queue.claim(agent, 10);
+    const jobs = await world.queue.claim(agent, 'light', 10);
     expect(jobs.map(({ name }) => name)).toEqual(['on demand', 'old', 'new', 'catch-up']);
   });
 
@@ -77,9 +112,10 @@ describe.each(engines())('leases on $name', (engine) => {
     await sql`update run set not_before = now() - interval '90 s' where location = 'starved' and lane = 1`.execute(
       world.store.db,
     );
-    expect((await world.queue.claim(agent, 2)).map(({ lane }) => lane)).toEqual([0, 0]);
+    expect((await world.queue.claim(agent, 'light', 2)).map(({ lane }) => lane)).toEqual([0, 0]);
     const lanes = [];
-    for (let n = 0; n < 6; n++) lanes.push(...(await world.queue.claim(agent, 1)).map(({ lane }) => lane));
+    for (let n = 0; n < 6; n++)
+      lanes.push(...(await world.queue.claim(agent, 'light', 1)).map(({ lane }) => lane));
     expect(lanes.toSorted((a, b) => a - b)).toEqual([0, 0, 0, 1, 1, 1]);
   });
 
@@ -88,17 +124,17 @@ describe.each(engines())('leases on $name', (engine) => {
     const agent = await world.agent('later');
     const later = new Date(Date.now() + 60_000);
     await world.queue.start([world.session({ locations: ['later'], scheduledAt: later })]);
-    expect(await world.queue.claim(agent, 10)).toEqual([]);
+    expect(await world.queue.claim(agent, 'light', 10)).toEqual([]);
     const onDemand = world.session({ locations: ['later'], scheduledAt: later, lane: 0 });
     await world.queue.start([onDemand]);
-    expect(await world.queue.claim(agent, 10)).toHaveLength(1);
+    expect(await world.queue.claim(agent, 'light', 10)).toHaveLength(1);
   });
 
   test('an offer that is not accepted in time goes to another agent, and the first one has lost it', async () => {
     await world.location('offers');
     const [one, two] = [await world.agent('offers'), await world.agent('offers')];
     await world.queue.start([world.session({ locations: ['offers'] })]);
-    const [offer] = await world.queue.claim(one, 1);
+    const [offer] = await world.queue.claim(one, 'light', 1);
     await world.elapse(offer!.runId, 11_000);
     await world.sweep();
     const [again] = await world.claimed(two, 1);
@@ -118,13 +154,13 @@ describe.each(engines())('leases on $name', (engine) => {
     await world.location('declines');
     const [one, two] = [await world.agent('declines'), await world.agent('declines')];
     await world.queue.start([world.session({ locations: ['declines'] })]);
-    const [first] = await world.queue.claim(one, 1);
+    const [first] = await world.queue.claim(one, 'light', 1);
     await world.queue.decline(one.agentId, [first!], false);
-    const [second] = await world.queue.claim(one, 1);
+    const [second] = await world.queue.claim(one, 'light', 1);
     expect(second).toMatchObject({ runId: first!.runId, token: 2 });
     await world.queue.decline(one.agentId, [second!], true);
-    expect(await world.queue.claim(one, 1)).toEqual([]);
-    expect(await world.queue.claim(two, 1)).toMatchObject([{ runId: first!.runId, token: 3 }]);
+    expect(await world.queue.claim(one, 'light', 1)).toEqual([]);
+    expect(await world.queue.claim(two, 'light', 1)).toMatchObject([{ runId: first!.runId, token: 3 }]);
   });
 
   test('renewing extends the lease, and is refused to other agents and older tokens', async () => {
@@ -147,7 +183,7 @@ describe.each(engines())('leases on $name', (engine) => {
     await world.location('unheard');
     const agent = await world.agent('unheard');
     await world.queue.start([world.session({ locations: ['unheard'] })]);
-    const [job] = await world.queue.claim(agent, 1);
+    const [job] = await world.queue.claim(agent, 'light', 1);
     expect((await world.queue.renew(agent.agentId, [held(job!)])).ok).toEqual([refOf(job!)]);
     expect(await world.run(job!.runId)).toMatchObject({ state: RunState.running, deliveries: 1 });
   });
@@ -170,7 +206,7 @@ describe.each(engines())('leases on $name', (engine) => {
     await world.location('deadly');
     const agent = await world.agent('deadly');
     const [started] = await world.queue.start([world.session({ locations: ['deadly'] })]);
-    const [probe] = await world.queue.claim(agent, 1);
+    const [probe] = await world.queue.claim(agent, 'light', 1);
     await world.queue.decline(agent.agentId, [probe!], false);
     const runId = probe!.runId;
     for (let delivery = 1; delivery <= 3; delivery++) {

@@ -34,7 +34,7 @@ describe.each(engines())('sessions on $name', (engine) => {
       run_locations: ['a', 'b'],
       run_source: 'SCHEDULER',
     });
-    const [a] = await world.queue.claim(agents.a, 1);
+    const [a] = await world.queue.claim(agents.a, 'light', 1);
     expect(await status(sessionId)).toBe('STARTED');
     await world.queue.accept(agents.a.agentId, [a!]);
     expect(await status(sessionId)).toBe('PROGRESS');
@@ -113,7 +113,7 @@ describe.each(engines())('sessions on $name', (engine) => {
       await expect.poll(() => heard).toContain(`agent:${agents.a.agentId}`);
       stop();
 
-      expect(await world.queue.claim(agents.b, 1)).toEqual([]);
+      expect(await world.queue.claim(agents.b, 'light', 1)).toEqual([]);
       expect(await world.results(sessionId)).toMatchObject([{ is_cancelled: true, location: 'b' }]);
       const ref = { runId: job!.runId, token: job!.token };
       expect(await world.queue.toCancel(agents.a.agentId)).toEqual([ref]);
@@ -134,7 +134,7 @@ describe.each(engines())('sessions on $name', (engine) => {
       const [started] = await world.queue.start([parallel()]);
       const { sessionId, sequenceIds } = started!;
       await world.queue.cancelSession(world.accountId, sessionId, [sequenceIds[0]!]);
-      expect(await world.queue.claim(agents.a, 1)).toEqual([]);
+      expect(await world.queue.claim(agents.a, 'light', 1)).toEqual([]);
       const [job] = await world.claimed(agents.b, 1);
       await world.record('b', resultOf(job!));
       expect(await status(sessionId)).toBe('CANCELLED');
@@ -178,7 +178,7 @@ describe.each(engines())('sessions on $name', (engine) => {
     const [started] = await world.queue.start([session]);
     const [job] = await world.claimed(agents.a, 1);
     await world.queue.forgetCheck(session.checkId);
-    expect(await world.queue.claim(agents.b, 1)).toEqual([]);
+    expect(await world.queue.claim(agents.b, 'light', 1)).toEqual([]);
     expect(await world.record('a', resultOf(job!))).toEqual(['stored']);
     expect(await status(started!.sessionId)).toBe('CANCELLED');
   });

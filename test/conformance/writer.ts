@@ -32,10 +32,11 @@ async function write(): Promise<never> {
       scheduledAt: new Date(),
       locations: ['here'],
       definition: { name: 'a check', retryStrategy: null },
+      jobClass: 'light' as const,
       timeoutMs: 1_000,
     }));
     await queue.start(sessions);
-    const jobs = await queue.claim(agent, BATCH);
+    const jobs = await queue.claim(agent, 'light', BATCH);
     await queue.accept(agent.agentId, jobs);
     const receipts = await queue.record(
       place,

@@ -21,6 +21,9 @@ const schemas: Readonly<Record<string, z.ZodType>> = {
   OpenSession: contract.OpenSession.body,
   Poll: contract.Poll.body,
   PollReply: contract.PollReply,
+  OpenArtifact: contract.OpenArtifact.body,
+  ArtifactState: contract.OpenArtifact.reply,
+  ArtifactCompleted: contract.CompleteArtifact.reply,
 };
 
 const files = globSync('*.json', { cwd: folder }).sort();

@@ -175,6 +175,7 @@ export class Place {
       scheduledAt: new Date(),
       locations: [this.slug],
       definition: { name: `check ${index}`, request: { url: 'http://127.0.0.1/' } },
+      jobClass: 'light',
       timeoutMs: 30_000,
       ...change,
     };

@@ -98,6 +98,52 @@ describe.each(carriers)('a session over the %s', (_kind, connect) => {
     agent.vanish();
   });
 
+  test('offers each class what it has room for, and light runs alone to who names no other', async () => {
+    const place = await Place.create(store);
+    const types = { checkTypes: ['URL', 'BROWSER', 'MULTI_STEP'] };
+    const plain = await welcomed(connect, replica.url, place.key, types);
+    await place.start(replica.queue, 3, { jobClass: 'browser', checkType: 'BROWSER' });
+    await place.start(replica.queue, 2, { jobClass: 'script', checkType: 'MULTI_STEP' });
+    await place.start(replica.queue, 1);
+    plain.say('ready', { free: 5 });
+    const light = await plain.agent.next('offer');
+    expect(light.d.jobs.map(({ checkType }) => checkType)).toEqual(['URL']);
+    plain.say('accept', { runs: refs(light.d.jobs) });
+
+    const heavy = await welcomed(connect, replica.url, place.key, types);
+    heavy.say('ready', { free: 0, freeByClass: { script: 1, browser: 2 } });
+    const jobs = [...(await heavy.agent.next('offer')).d.jobs];
+    while (jobs.length < 3) jobs.push(...(await heavy.agent.next('offer')).d.jobs);
+    expect(jobs.map(({ checkType }) => checkType).toSorted()).toEqual(['BROWSER', 'BROWSER', 'MULTI_STEP']);
+    heavy.say('accept', { runs: refs(jobs) });
+    heavy.say('renew', { ...renewal(jobs, 0), freeByClass: { script: 1, browser: 0 } });
+    expect((await heavy.agent.next('offer')).d.jobs).toMatchObject([{ checkType: 'MULTI_STEP' }]);
+    heavy.say('renew', { ...renewal(jobs, 0), freeByClass: { script: 0, browser: 1 } });
+    const last = await heavy.agent.next('offer');
+    expect(last.d.jobs).toMatchObject([
+      { checkType: 'BROWSER', accountId: place.accountId, runSource: 'TRIGGER_API' },
+    ]);
+    expect(plain.agent.heard.filter(({ t }) => t === 'offer')).toHaveLength(1);
+    plain.agent.vanish();
+    heavy.agent.vanish();
+  });
+
+  test('declined for want of room is offered no more of that class until its next word', async () => {
+    const place = await Place.create(store);
+    const { agent, say } = await welcomed(connect, replica.url, place.key, {
+      checkTypes: ['URL', 'BROWSER'],
+    });
+    await place.start(replica.queue, 1, { jobClass: 'browser', checkType: 'BROWSER' });
+    say('ready', { free: 1, freeByClass: { script: 0, browser: 1 } });
+    const { d } = await agent.next('offer');
+    say('decline', { runs: refs(d.jobs).map((run) => ({ ...run, reason: 'no_capacity' })) });
+    await place.start(replica.queue, 1);
+    expect((await agent.next('offer')).d.jobs).toMatchObject([{ checkType: 'URL' }]);
+    say('ready', { free: 0, freeByClass: { script: 0, browser: 1 } });
+    expect((await agent.next('offer')).d.jobs).toMatchObject([{ checkType: 'BROWSER', token: 2 }]);
+    agent.vanish();
+  });
+
   test('takes back an offer that nobody accepts, and says so to a late accept', async () => {
     const place = await Place.create(store);
     const { agent, say } = await welcomed(connect, replica.url, place.key);

@@ -1,9 +1,11 @@
+import type { JobClass } from '../../checks/index.ts';
 import { jitter, sleep, wallMs } from '../../kit/clock.ts';
 import { messageOf } from '../../kit/errors.ts';
 import { derivedId } from '../../kit/ids.ts';
 import { MAX_FRAME_BYTES, type Job, type RunResult } from '../../contract/index.ts';
 import type { ServiceContext } from '../ports.ts';
 import { encode } from './carrier.ts';
+import { CLASSES } from './credit.ts';
 import type { AgentMetrics } from './metrics.ts';
 import type { Sessions } from './registry.ts';
 import type { AgentSession } from './session.ts';
@@ -13,7 +15,7 @@ const MAX_CLAIM = 100;
 
 /**
  * Gives the runs of each location to its agents that have credit: on wake-ups, on new credit, and by
- * looking every second or two, which is what makes it certain.
+ * looking every second or two, which is what makes it certain. Each class of runs by itself.
  *
  * Fair shares: the agent with most room goes first. While others could take work too, each claims one
  * run, then two, four, …: a short queue spreads over all agents, a long one costs few statements.
@@ -51,7 +53,7 @@ export class Offers {
     try {
       do {
         this.#busy.set(place, false);
-        await this.#distribute(place);
+        for (const jobClass of CLASSES) await this.#distribute(place, jobClass);
       } while (this.#busy.get(place) === true);
     } catch (error) {
       this.#context.log.warn({ place, error: messageOf(error) }, 'claim failed');
@@ -60,35 +62,35 @@ export class Offers {
     }
   }
 
-  async #distribute(place: string): Promise<void> {
+  async #distribute(place: string, jobClass: JobClass): Promise<void> {
     const idle = new Idle();
     for (let share = 1; ; share *= 2) {
-      const takers = inTurn(this.#sessions.at(place)).filter(({ skills }) => !idle.has(skills));
+      const takers = inTurn(this.#sessions.at(place), jobClass).filter(({ skills }) => !idle.has(skills));
       if (takers.length === 0) return;
       const alone = takers.length === 1 && this.#context.store.kind === 'embedded';
       for (const session of takers) {
-        const limit = Math.min(session.credit, MAX_CLAIM, alone ? MAX_CLAIM : share);
+        const limit = Math.min(session.room(jobClass), MAX_CLAIM, alone ? MAX_CLAIM : share);
         if (limit === 0 || idle.has(session.skills)) continue;
-        const jobs = await this.#context.queue.claim(session.leased, limit);
+        const jobs = await this.#context.queue.claim(session.leased, jobClass, limit);
         if (jobs.length < limit) idle.add(session.skills);
-        if (jobs.length > 0) await this.#offer(session, jobs);
+        if (jobs.length > 0) await this.#offer(session, jobClass, jobs);
       }
     }
   }
 
-  async #offer(session: AgentSession, jobs: readonly Job[]): Promise<void> {
+  async #offer(session: AgentSession, jobClass: JobClass, jobs: readonly Job[]): Promise<void> {
     if (session.ended) return this.#context.queue.decline(session.agentId, jobs, false);
     const frame = encode('offer', { jobs: [...jobs] });
     if (Buffer.byteLength(frame) <= MAX_FRAME_BYTES) {
-      session.offering(jobs);
+      session.offering(jobClass, jobs);
       session.carrier.send(frame);
       this.#metrics.jobs.inc({ event: 'offered' }, jobs.length);
       return;
     }
     if (jobs.length === 1) return this.#refuse(session, jobs[0]!);
     const half = Math.ceil(jobs.length / 2);
-    await this.#offer(session, jobs.slice(0, half));
-    await this.#offer(session, jobs.slice(half));
+    await this.#offer(session, jobClass, jobs.slice(0, half));
+    await this.#offer(session, jobClass, jobs.slice(half));
   }
 
   /** No agent can be sent this job: it ends as our error, with the reason in its result. */
@@ -117,10 +119,10 @@ class Idle {
   }
 }
 
-/** Agents with credit, the one with most room first; equal ones in a random order. */
-function inTurn(sessions: readonly AgentSession[]): AgentSession[] {
+/** Agents with room for the class, the one with most of it first; equal ones in a random order. */
+function inTurn(sessions: readonly AgentSession[], jobClass: JobClass): AgentSession[] {
   return sessions
-    .map((session) => ({ session, room: session.credit / session.slots, lot: Math.random() }))
+    .map((session) => ({ session, room: session.room(jobClass) / session.slots, lot: Math.random() }))
     .filter(({ room }) => room > 0)
     .toSorted((a, b) => b.room - a.room || a.lot - b.lot)
     .map(({ session }) => session);

@@ -1,8 +1,10 @@
+import type { JobClass } from '../../checks/index.ts';
 import { monoMs, wallMs } from '../../kit/clock.ts';
-import { CloseCode, type FromAgent, type Job, type RunRef } from '../../contract/index.ts';
+import { CloseCode, type FromAgent, type Job } from '../../contract/index.ts';
 import type { LeasedAgent, ServiceContext } from '../ports.ts';
 import { agents, type KeyHolder } from '../store/index.ts';
 import { encode, type Carrier } from './carrier.ts';
+import { Credit } from './credit.ts';
 import type { AgentMetrics } from './metrics.ts';
 import type { Presence } from './presence.ts';
 
@@ -32,15 +34,7 @@ type After<T extends FromAgent['t']> = Extract<FromAgent, { t: T }>;
 /** Reasons that hold for this agent and run for ever: it is not offered to this agent again. */
 const EXCLUDING: ReadonlySet<string> = new Set(['unsupported', 'unreadable']);
 
-/** An offer takes no longer than this to reach the agent, nearly always; if it does, the agent declines. */
-const SEEN_AFTER_MS = 1000;
-
-/**
- * One agent from its hello to its end, whatever carries it.
- *
- * Credit is what the agent said last minus what was offered since and not yet answered. The agent's
- * word is absolute and comes with each renewal, so a wrong count heals within one.
- */
+/** One agent from its hello to its end, whatever carries it. */
 export class AgentSession {
   readonly sid: string;
   readonly agentId: string;
@@ -54,9 +48,7 @@ export class AgentSession {
   /** Equal for agents that can run the same types. */
   readonly skills: string;
   readonly #house: SessionHouse;
-  /** Offered and not answered, with the time of the offer, monotonic ms. */
-  readonly #unanswered = new Map<string, number>();
-  #free = 0;
+  readonly #credit: Credit;
   #draining = false;
   #ended = false;
   #renewedAt = monoMs();
@@ -67,6 +59,7 @@ export class AgentSession {
     const { holder, checkTypes } = identity;
     ({ sid: this.sid, agentId: this.agentId, epoch: this.epoch, slots: this.slots } = identity);
     this.holder = holder;
+    this.#credit = new Credit(this.slots);
     this.place = `${holder.accountId}/${holder.location}`;
     this.leased = {
       agentId: this.agentId,
@@ -81,25 +74,24 @@ export class AgentSession {
     return this.#ended;
   }
 
-  /** How many jobs may be offered now. */
-  get credit(): number {
-    const now = monoMs();
-    const suspect = now - this.#renewedAt > this.#house.context.timing.suspectMs;
+  /** How many jobs of a class may be offered now. */
+  room(jobClass: JobClass): number {
+    const { timing } = this.#house.context;
+    const suspect = monoMs() - this.#renewedAt > timing.suspectMs;
     if (this.#ended || this.#draining || suspect || !this.carrier.ready()) return 0;
-    this.#forgetOffers(now - this.#house.context.timing.acceptMs);
-    return Math.max(0, this.#free - this.#unanswered.size);
+    this.#credit.forgetOffers(timing.acceptMs);
+    return this.#credit.room(jobClass);
   }
 
-  /** Takes over what another process knew of this session. */
+  /** Takes over what another process knew of this session; its room for heavy runs comes with its next word. */
   resume(free: number, draining: boolean): void {
-    this.#free = Math.min(free, this.slots);
+    this.#credit.said(free);
     this.#draining = draining;
   }
 
   /** Notes what is about to be offered. */
-  offering(jobs: readonly Job[]): void {
-    const now = monoMs();
-    for (const job of jobs) this.#unanswered.set(keyOf(job), now);
+  offering(jobClass: JobClass, jobs: readonly Job[]): void {
+    this.#credit.offered(jobClass, jobs);
   }
 
   /**
@@ -114,7 +106,7 @@ export class AgentSession {
     }
     switch (message.t) {
       case 'ready':
-        return this.#setFree(message.d.free);
+        return this.#setFree(message.d);
       case 'accept':
         return this.#accept(message);
       case 'decline':
@@ -154,18 +146,15 @@ export class AgentSession {
     this.#house.left(this, elsewhere);
   }
 
-  #setFree(free: number): void {
-    this.#free = Math.min(free, this.slots);
-    // The agent had these when it said so. Its accept may have reached another replica.
-    this.#forgetOffers(monoMs() - SEEN_AFTER_MS);
-    if (this.#free > 0) this.#house.wanted(this.place);
+  #setFree({ free, freeByClass }: After<'ready'>['d']): void {
+    this.#credit.said(free, freeByClass);
+    if (this.#credit.any) this.#house.wanted(this.place);
   }
 
   async #accept({ id, d }: After<'accept'>): Promise<void> {
     const { queue, timing } = this.#house.context;
     const { ok, lost } = await queue.accept(this.agentId, d.runs);
-    this.#answered(d.runs);
-    this.#free = Math.max(0, this.#free - ok.length);
+    this.#credit.accepted(d.runs, ok);
     this.#count('accepted', ok.length);
     if (lost.length === 0) return;
     this.#count('lost', lost.length);
@@ -177,12 +166,11 @@ export class AgentSession {
   }
 
   async #decline({ d }: After<'decline'>): Promise<void> {
-    this.#answered(d.runs);
-    for (const { reason } of d.runs) {
-      this.#count(reason, 1);
-      // The agent's word on its credit was wrong; it says a new one when it has room again.
-      if (!EXCLUDING.has(reason)) this.#free = 0;
+    for (const run of d.runs) {
+      this.#count(run.reason, 1);
+      if (!EXCLUDING.has(run.reason)) this.#credit.overestimated(run);
     }
+    this.#credit.answered(d.runs);
     const { queue } = this.#house.context;
     for (const exclude of [false, true]) {
       const runs = d.runs.filter(({ reason }) => EXCLUDING.has(reason) === exclude);
@@ -210,7 +198,7 @@ export class AgentSession {
     };
     this.#count('lost', lost.length);
     this.carrier.send(encode('lease', lease, id));
-    this.#setFree(d.free);
+    this.#setFree(d);
   }
 
   async #release({ id, d }: After<'release'>): Promise<void> {
@@ -231,14 +219,6 @@ export class AgentSession {
     this.close(1000, 'bye');
   }
 
-  #forgetOffers(before: number): void {
-    for (const [run, at] of this.#unanswered) if (at < before) this.#unanswered.delete(run);
-  }
-
-  #answered(runs: readonly RunRef[]): void {
-    for (const run of runs) this.#unanswered.delete(keyOf(run));
-  }
-
   #count(event: string, n: number): void {
     if (n > 0) this.#house.metrics.jobs.inc({ event }, n);
   }
@@ -250,5 +230,3 @@ export const DISMISSALS: Readonly<Record<Exclude<agents.Standing, 'current'>, re
   revoked: [CloseCode.badKey, 'the key of this location was revoked'],
   renamed: [CloseCode.goingAway, 'the location was renamed: connect again'],
 };
-
-const keyOf = ({ runId, token }: RunRef): string => `${runId}:${token}`;

@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { derivedId } from '../../kit/ids.ts';
 import type { Db, NewSession } from '../ports.ts';
 import { toJson } from '../store/index.ts';
+import { ClassNumber } from '../store/schema.ts';
 import { interval } from './sql.ts';
 
 export interface Started {
@@ -26,6 +27,7 @@ function rowOf(session: NewSession, { sessionId, sequenceIds }: Started): object
     name: session.name,
     run_source: session.runSource,
     lane: session.lane,
+    job_class: ClassNumber[session.jobClass],
     scheduled_at: session.scheduledAt.toISOString(),
     timeout_ms: Math.ceil(session.timeoutMs),
     definition: session.definition,
@@ -49,15 +51,16 @@ export async function enqueue(
     with input as materialized (
       select * from json_to_recordset(${rows}::json) as s(
         id uuid, account_id uuid, check_id uuid, check_type text, name text, run_source text, lane smallint,
-        scheduled_at timestamptz, timeout_ms int, definition jsonb, locations text[], runs json)
+        job_class smallint, scheduled_at timestamptz, timeout_ms int, definition jsonb, locations text[], runs json)
     ), opened as (
       insert into check_session (id, account_id, check_id, check_type, name, run_source, run_locations, started_at)
       select id, account_id, check_id, check_type, name, run_source, locations, scheduled_at from input
       on conflict (id) do nothing
     )
     insert into run (sequence_id, session_id, check_id, account_id, location, check_type, lane,
-                     scheduled_at, not_before, expires_at, timeout_ms, payload)
-    select r.sequence_id, s.id, s.check_id, s.account_id, r.location, s.check_type, s.lane, s.scheduled_at,
+                     job_class, run_source, scheduled_at, not_before, expires_at, timeout_ms, payload)
+    select r.sequence_id, s.id, s.check_id, s.account_id, r.location, s.check_type, s.lane,
+           s.job_class, s.run_source, s.scheduled_at,
            case when s.lane = 0 then now() else s.scheduled_at end,
            case when s.lane = 0 then now() else greatest(now(), s.scheduled_at) end + ${interval(queueExpiryMs)},
            s.timeout_ms, s.definition

@@ -14,6 +14,7 @@
  *   stops between two tries loses nothing, and the next try may be another agent's.
  * - Runs are locked with their sessions, in one order everywhere; what deadlocks all the same is repeated.
  */
+import type { JobClass } from '../../checks/index.ts';
 import type { Job, ResultReceipt, RunResult, Timing } from '../../contract/index.ts';
 import type { Log } from '../../kit/log.ts';
 import type { LeasedAgent, NewSession, Queue, Store, Trx } from '../ports.ts';
@@ -46,7 +47,7 @@ export interface QueueOptions {
 export function createQueue(options: QueueOptions): Queue {
   const { store, timing, log, retentionDays = 30 } = options;
   const { db } = store;
-  const turns = new Turns((agent, ms) => scheduledWaitsLongerThan(db, agent, ms));
+  const turns = new Turns((agent, jobClass, ms) => scheduledWaitsLongerThan(db, agent, jobClass, ms));
 
   const wakeClaims = (runs: readonly { account_id: string; location: string }[]): void => {
     for (const topic of new Set(runs.map(claimTopic))) store.wake(topic);
@@ -66,14 +67,13 @@ export function createQueue(options: QueueOptions): Queue {
     return started;
   };
 
-  const claim = async (agent: LeasedAgent, limit: number): Promise<Job[]> => {
+  const claim = async (agent: LeasedAgent, jobClass: JobClass, limit: number): Promise<Job[]> => {
     if (limit <= 0 || agent.checkTypes.length === 0) return [];
-    const { acceptMs } = timing;
-    const reserved = await turns.reserved(agent, limit);
-    const scheduled = await (reserved > 0 ? claimRuns(db, agent, reserved, { fromLane: 1, acceptMs }) : []);
-    const left = limit - scheduled.length;
-    const best = await (left > 0 ? claimRuns(db, agent, left, { fromLane: 0, acceptMs }) : []);
-    turns.took(agent, best);
+    const take = async (places: number, fromLane: number): Promise<Job[]> =>
+      places > 0 ? claimRuns(db, agent, places, { jobClass, fromLane, acceptMs: timing.acceptMs }) : [];
+    const scheduled = await take(await turns.reserved(agent, jobClass, limit), 1);
+    const best = await take(limit - scheduled.length, 0);
+    turns.took(agent, jobClass, best);
     return [...scheduled, ...best];
   };
 

@@ -1,6 +1,8 @@
 import { sql } from 'kysely';
+import type { JobClass } from '../../checks/index.ts';
 import type { HeldRun, Job, RunRef, Timing } from '../../contract/index.ts';
 import type { Db, LeasedAgent } from '../ports.ts';
+import { ClassNumber } from '../store/schema.ts';
 import { interval, named } from './sql.ts';
 
 /** A try may exceed its own limit by this much before its lease ends for good, ms. */
@@ -12,7 +14,9 @@ interface ClaimedRow {
   attempt: number;
   sequence_id: string;
   session_id: string;
+  account_id: string;
   lane: number;
+  run_source: string | null;
   check_id: string;
   check_type: string;
   location: string;
@@ -24,19 +28,20 @@ interface ClaimedRow {
 }
 
 /**
- * Takes up to `limit` due runs for the agent, best lane and longest wait first, and raises their fences.
+ * Takes up to `limit` due runs of a class for the agent, best lane and longest wait first, and raises their fences.
  * Runs that another transaction is taking are skipped, not waited for.
  */
 export async function claimRuns(
   db: Db,
   agent: LeasedAgent,
   limit: number,
-  options: { fromLane: number; acceptMs: number },
+  options: { jobClass: JobClass; fromLane: number; acceptMs: number },
 ): Promise<Job[]> {
   const { rows } = await sql<ClaimedRow>`
     with due as materialized (
       select id from run
       where account_id = ${agent.accountId} and location = ${agent.location} and state = 0
+        and job_class = ${ClassNumber[options.jobClass]}
         and lane >= ${options.fromLane} and not_before <= now() and expires_at > now()
         and check_type = any(${agent.checkTypes}::text[])
         and not (excluded_agents @> array[${agent.agentId}::uuid])
@@ -45,8 +50,8 @@ export async function claimRuns(
     update run r set state = 1, token = r.token + 1, agent_id = ${agent.agentId},
       lease_until = now() + ${interval(options.acceptMs)}
     from due where r.id = due.id
-    returning r.id, r.token, r.attempt, r.sequence_id, r.session_id, r.lane, r.check_id, r.check_type,
-      r.location, r.scheduled_at, r.not_before, r.timeout_ms, r.payload,
+    returning r.id, r.token, r.attempt, r.sequence_id, r.session_id, r.account_id, r.lane, r.run_source,
+      r.check_id, r.check_type, r.location, r.scheduled_at, r.not_before, r.timeout_ms, r.payload,
       (select p.proxy_url from private_location p
        where p.account_id = r.account_id and p.slug = r.location) as proxy_url`.execute(db);
   return rows.toSorted(byUrgency).map(jobOf);
@@ -71,16 +76,23 @@ function jobOf(row: ClaimedRow): Job {
     proxyUrl: row.proxy_url,
     scheduledAt: row.scheduled_at.toISOString(),
     timeoutMs: row.timeout_ms,
+    accountId: row.account_id,
+    ...(row.run_source === null ? {} : { runSource: row.run_source }),
     spec: row.payload,
   };
 }
 
-/** True when scheduled work of the location has waited for longer than `ms`. */
-export async function scheduledWaitsLongerThan(db: Db, agent: LeasedAgent, ms: number): Promise<boolean> {
+/** True when scheduled work of the location and class has waited for longer than `ms`. */
+export async function scheduledWaitsLongerThan(
+  db: Db,
+  agent: LeasedAgent,
+  jobClass: JobClass,
+  ms: number,
+): Promise<boolean> {
   const { rows } = await sql`
     select 1 from run
-    where account_id = ${agent.accountId} and location = ${agent.location} and state = 0 and lane = 1
-      and not_before < now() - ${interval(ms)} and expires_at > now()
+    where account_id = ${agent.accountId} and location = ${agent.location} and state = 0
+      and job_class = ${ClassNumber[jobClass]} and lane = 1 and not_before < now() - ${interval(ms)} and expires_at > now()
       and check_type = any(${agent.checkTypes}::text[])
     limit 1`.execute(db);
   return rows.length > 0;

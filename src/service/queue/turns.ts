@@ -1,11 +1,14 @@
+import type { JobClass } from '../../checks/index.ts';
 import type { Job } from '../../contract/index.ts';
 import { monoMs } from '../../kit/clock.ts';
 import type { LeasedAgent } from '../ports.ts';
 
 /** Scheduled work that has waited this long gets every second place. */
 const STARVED_AFTER_MS = 60_000;
-/** The oldest wait of a location is looked up at most this often. */
+/** The oldest wait of a location and class is looked up at most this often. */
 const LOOK_EVERY_MS = 5_000;
+
+type Waits = (agent: LeasedAgent, jobClass: JobClass, ms: number) => Promise<boolean>;
 
 interface Turn {
   lookedAt: number;
@@ -19,20 +22,20 @@ interface Turn {
  * runs are being handed out at a location, since nothing else can starve the scheduled ones.
  */
 export class Turns {
-  readonly #waits: (agent: LeasedAgent, ms: number) => Promise<boolean>;
+  readonly #waits: Waits;
   readonly #turns = new Map<string, Turn>();
 
-  constructor(waits: (agent: LeasedAgent, ms: number) => Promise<boolean>) {
+  constructor(waits: Waits) {
     this.#waits = waits;
   }
 
   /** How many of the next `limit` places are kept for scheduled runs. */
-  async reserved(agent: LeasedAgent, limit: number): Promise<number> {
-    const turn = this.#turns.get(placeOf(agent));
+  async reserved(agent: LeasedAgent, jobClass: JobClass, limit: number): Promise<number> {
+    const turn = this.#turns.get(placeOf(agent, jobClass));
     if (turn === undefined) return 0;
     if (monoMs() - turn.lookedAt > LOOK_EVERY_MS) {
       turn.lookedAt = monoMs();
-      turn.starved = await this.#waits(agent, STARVED_AFTER_MS);
+      turn.starved = await this.#waits(agent, jobClass, STARVED_AFTER_MS);
     }
     if (!turn.starved) return 0;
     turn.odd = !turn.odd;
@@ -40,8 +43,8 @@ export class Turns {
   }
 
   /** Notes what was handed out in the order of the lanes. */
-  took(agent: LeasedAgent, jobs: readonly Job[]): void {
-    const place = placeOf(agent);
+  took(agent: LeasedAgent, jobClass: JobClass, jobs: readonly Job[]): void {
+    const place = placeOf(agent, jobClass);
     if (jobs.some(({ lane }) => lane === 0)) {
       if (!this.#turns.has(place))
         this.#turns.set(place, { lookedAt: -Infinity, starved: false, odd: false });
@@ -51,4 +54,5 @@ export class Turns {
   }
 }
 
-const placeOf = ({ accountId, location }: LeasedAgent): string => `${accountId}/${location}`;
+const placeOf = ({ accountId, location }: LeasedAgent, jobClass: JobClass): string =>
+  `${accountId}/${location}/${jobClass}`;

@@ -120,6 +120,7 @@ function sessionOf(check: DueCheck, { start }: Tick, log: Log): NewSession[] {
         scheduledAt: start.scheduledAt,
         locations: start.locations,
         definition: check.definition,
+        jobClass: type.jobClass(check.definition),
         timeoutMs: type.timeoutMs(check.definition),
       },
     ];

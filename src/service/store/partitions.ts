@@ -8,7 +8,7 @@ import type { Db, Trx } from '../ports.ts';
  * Results live in one partition per UTC day of their scheduled_at, so that retention is a DROP and
  * never a DELETE. Days are made ahead; a result whose day is missing is answered `retry`.
  */
-const PARTITIONED = ['check_result', 'check_result_detail'] as const;
+const PARTITIONED = ['check_result', 'check_result_detail', 'artifact'] as const;
 const DAYS_AHEAD = 7;
 const DAYS_BACK = 1;
 const UPKEEP_MS = 3_600_000;

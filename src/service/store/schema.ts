@@ -113,6 +113,9 @@ export const RunState = {
   poison: 6,
 } as const;
 
+/** How JobClass is stored. */
+export const ClassNumber = { light: 0, script: 1, browser: 2 } as const;
+
 /**
  * The queue is this table: one row per check, location and session, deleted two days after its end.
  * Only the queue room writes it.
@@ -128,6 +131,9 @@ export interface RunTable {
   check_type: string;
   /** 0 on demand, 1 scheduled, 2 catch-up. */
   lane: number;
+  /** What it needs of an agent: see ClassNumber. */
+  job_class: Generated<number>;
+  run_source: string | null;
   state: Generated<number>;
   token: Generated<number>;
   deliveries: Generated<number>;

@@ -68,6 +68,7 @@ async function targetsOf(
 }
 
 function newSession(accountId: string, row: CheckRow, scheduledAt: Date): NewSession {
+  const type = findCheckType(row.type)!;
   return {
     accountId,
     checkId: row.id,
@@ -79,7 +80,8 @@ function newSession(accountId: string, row: CheckRow, scheduledAt: Date): NewSes
     request: newId(),
     locations: row.run_locations,
     definition: row.definition,
-    timeoutMs: findCheckType(row.type)!.timeoutMs(row.definition),
+    jobClass: type.jobClass(row.definition),
+    timeoutMs: type.timeoutMs(row.definition),
   };
 }
 
