@@ -6,10 +6,10 @@ import { planLanes, readMachine } from '../agent/admission/index.ts';
 import { cancelledReport, faultReport } from '../agent/dispatch/index.ts';
 import { ExecutorFault, type Finished } from '../agent/ports.ts';
 import { requireWalls } from '../agent/sandbox/index.ts';
-import { ScriptRoom } from '../agent/scripts/index.ts';
+import { ScriptRoom, scrubbedReport } from '../agent/scripts/index.ts';
 import type { AgentSettings } from '../agent/settings.ts';
 import type { CheckType } from '../checks/index.ts';
-import type { TryReport } from '../checks/execute.ts';
+import { createEnvironment, execute, type TryReport } from '../checks/execute.ts';
 import type { Artifact, Job } from '../contract/index.ts';
 import { wallMs } from '../kit/clock.ts';
 import { messageOf } from '../kit/errors.ts';
@@ -20,7 +20,7 @@ export interface ScriptCheck {
   type: CheckType;
   name: string;
   spec: object;
-  settings: Pick<AgentSettings, 'sandbox' | 'extraCaCerts'>;
+  settings: Pick<AgentSettings, 'sandbox' | 'extraCaCerts' | 'useOsResolver'>;
   log: Log;
   /** Where the files of the run are kept; a new folder when absent. */
   artifactsDir: string | undefined;
@@ -40,7 +40,10 @@ export async function runScriptCheck(
   const startedMs = wallMs();
   try {
     await room.prepare();
-    const finished = await room.run(jobOf(check), signal);
+    const job = jobOf(check);
+    const finished = await (check.type.lane === 'script'
+      ? room.run(job, signal)
+      : runBetweenScripts(room, job, check.settings, signal));
     if (finished === undefined) return { report: cancelledReport(startedMs), kept: [] };
     return { report: finished.report, kept: await keep(finished, check.artifactsDir) };
   } catch (error) {
@@ -50,6 +53,19 @@ export async function runScriptCheck(
     await room.stop();
     rmSync(dataDir, { recursive: true, force: true });
   }
+}
+
+/** An API check: its request is made here, its scripts run in a process of their own. */
+function runBetweenScripts(
+  room: ScriptRoom,
+  job: Job,
+  settings: ScriptCheck['settings'],
+  signal: AbortSignal,
+): Promise<Finished | undefined> {
+  return room.withApiScripts(job, signal, async (scripts) => {
+    const report = await execute(job, createEnvironment(settings), signal, scripts);
+    return { report: scrubbedReport(report, scripts.scrubber), files: [], refused: [] };
+  });
 }
 
 function roomIn(dataDir: string, { settings, log }: ScriptCheck): ScriptRoom {

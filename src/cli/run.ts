@@ -20,7 +20,7 @@ export async function run({ operands, options, env, shutdown }: Invocation): Pro
   const artifactsDir = typeof options['artifacts'] === 'string' ? options['artifacts'] : undefined;
   const log = createLog({ level: 'silent', format: 'json', name: 'run' });
   const { report, kept } =
-    type.lane === 'script'
+    type.jobClass(spec) !== 'light'
       ? await runScriptCheck({ type, name, spec, settings, log, artifactsDir }, shutdown.drain)
       : { report: await runProbe(type, spec, settings, shutdown.drain), kept: [] };
   console.log(

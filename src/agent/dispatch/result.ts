@@ -11,7 +11,8 @@ import type { Finished } from '../ports.ts';
 export function resultOf(job: Job, { report, files, refused }: Finished): RunResult {
   const { runId, sequenceId, token, attempt } = job;
   const ids = { resultId: derivedId(sequenceId, attempt, token), runId, sequenceId, token, attempt };
-  const sent = files.map(({ path: _, ...file }) => ({ ...file, state: 'pending' as const }));
+  // The schema drops where the bytes are.
+  const sent = files.map((file) => ({ ...file, state: 'pending' as const }));
   const artifacts = [...sent, ...refused];
   const parsed = RunResult.safeParse({ ...report, ...ids, ...(artifacts.length > 0 ? { artifacts } : {}) });
   if (parsed.success) return parsed.data;

@@ -2,7 +2,8 @@ import { findCheckType, type JobClass } from '../../checks/index.ts';
 import type { Job } from '../../contract/index.ts';
 import type { Executor, Finished } from '../ports.ts';
 import type { ProbePool } from '../probes/index.ts';
-import type { ScriptRoom } from '../scripts/index.ts';
+import { scrubbedReport, type ScriptRoom } from '../scripts/index.ts';
+import { createScrubber, secretsOf, type Scrubber } from '../scrub/index.ts';
 
 /** What the job needs of this machine. A definition that cannot be read needs nothing: it ends as an error. */
 export function classOf(job: Job): JobClass {
@@ -28,6 +29,18 @@ export class Lanes implements Executor {
 
   async run(job: Job, signal: AbortSignal): Promise<Finished | undefined> {
     if (findCheckType(job.checkType)?.lane === 'script') return this.#scripts.run(job, signal);
-    return this.#probes.run(job, signal);
+    if (classOf(job) === 'light') {
+      const finished = await this.#probes.run(job, signal);
+      return finished && scrubbed(finished, createScrubber(secretsOf(job, [])));
+    }
+    return this.#scripts.withApiScripts(job, signal, async (scripts) => {
+      const finished = await this.#probes.run(job, signal, scripts);
+      return finished && scrubbed(finished, scripts.scrubber);
+    });
   }
+}
+
+/** Times stay as they are, whatever a secret looks like. */
+function scrubbed(finished: Finished, scrubber: Scrubber): Finished {
+  return { ...finished, report: scrubbedReport(finished.report, scrubber) };
 }

@@ -21,13 +21,31 @@ const Definition = Surroundings.extend({
 });
 export type Definition = z.infer<typeof Definition>;
 
+const Code = z.string().nullish();
+const Path = scriptFields.scriptPath.optional();
+const Files = scriptFields.dependencies.optional();
+const Phases = z.object({ setup: z.string().nullable(), tearDown: z.string().nullable() }).nullish();
+
+/** An API check's own code, and what its group and its snippets add. */
+const ApiDefinition = Surroundings.extend({
+  localSetupScript: Code,
+  localTearDownScript: Code,
+  setupScriptPath: Path,
+  tearDownScriptPath: Path,
+  setupScriptDependencies: Files,
+  tearDownScriptDependencies: Files,
+  groupScripts: Phases,
+  snippetScripts: Phases,
+});
+export type ApiDefinition = z.infer<typeof ApiDefinition>;
+
 /** Runs that somebody watches keep their trace and video when they pass, too. */
 const WATCHED = /^(EDITOR$|TEST_|TRIGGER_(NO_)?RECORD$)/;
 
 /** @throws ExecutorFault when the job is no browser or multistep check */
 export const readDefinition = (job: Job): Definition => read(Definition, job);
 /** @throws ExecutorFault */
-export const readSurroundings = (job: Job): Surroundings => read(Surroundings, job);
+export const readApiDefinition = (job: Job): ApiDefinition => read(ApiDefinition, job);
 
 function read<S extends z.ZodType>(schema: S, job: Job): z.infer<S> {
   const parsed = schema.safeParse(job.spec);

@@ -5,8 +5,7 @@
  * user code can forge: nothing of it is believed further than its own result, and nothing leaves without
  * the scrubber. `/script.js` in a message is the user's file; no path of this machine is shown.
  */
+export { scrubbedReport } from './report.ts';
 export { ScriptRoom, type ScriptRoomOptions } from './room.ts';
-export type { ApiScript, ApiScripts, PhaseAnswer, PhaseQuestion } from './api-scripts.ts';
-export type { LogLine } from './job-log.ts';
 export type { ScriptKind } from './program.ts';
 export type * from './protocol.ts';

@@ -1,14 +1,7 @@
+import type { ScriptLogLine } from '../../checks/script-hooks.ts';
 import { wallMs } from '../../kit/clock.ts';
 import type { Scrubber } from '../scrub/index.ts';
 import type { LogLevel } from './protocol.ts';
-
-/** One entry of `jobLog` as the interface shows it. */
-export interface LogLine {
-  /** Epoch ms. */
-  time: number;
-  msg: string;
-  level: 'DEBUG' | 'INFO' | 'WARN' | 'ERROR';
-}
 
 interface Entry {
   time: number;
@@ -51,7 +44,7 @@ export class JobLog {
   }
 
   /** Everything so far, scrubbed; the log is empty afterwards. */
-  take(scrubber: Scrubber): LogLine[] {
+  take(scrubber: Scrubber): ScriptLogLine[] {
     const lines = this.#entries.flatMap((entry) => linesOf(entry, scrubber));
     const kept = lines.slice(0, MAX_LINES);
     const unsaid = [
@@ -79,7 +72,7 @@ export class JobLog {
   }
 }
 
-function linesOf({ time, level, text, printed }: Entry, scrubber: Scrubber): LogLine[] {
+function linesOf({ time, level, text, printed }: Entry, scrubber: Scrubber): ScriptLogLine[] {
   const clean = scrubber.text(text);
   const texts = printed ? clean.split(/\r?\n/) : [clean];
   // What is printed ends with a line's end.
@@ -93,4 +86,4 @@ const shortened = (line: string): string =>
     : `${line.slice(0, MAX_LINE_CHARS)}… (${line.length - MAX_LINE_CHARS} more characters)`;
 
 const LEVELS = { debug: 'DEBUG', info: 'INFO', warn: 'WARN', error: 'ERROR' } as const;
-const levelOf = (level: LogLevel): LogLine['level'] => LEVELS[level];
+const levelOf = (level: LogLevel): ScriptLogLine['level'] => LEVELS[level];

@@ -1,9 +1,10 @@
 import type { TryReport } from '../../checks/execute.ts';
+import type { ScriptLogLine } from '../../checks/script-hooks.ts';
 import { ARTIFACT_PREFIX, type Artifact } from '../../contract/index.ts';
 import { wallMs } from '../../kit/clock.ts';
 import type { CollectedFile } from '../ports.ts';
+import type { Scrubber } from '../scrub/index.ts';
 import type { Judged } from './outcome.ts';
-import type { LogLine } from './job-log.ts';
 
 export interface RunFacts {
   checkType: 'BROWSER' | 'MULTI_STEP';
@@ -14,7 +15,7 @@ export interface RunFacts {
   endTime: number;
   /** Members of the result that the run itself reported. */
   detail: Record<string, unknown>;
-  log: LogLine[];
+  log: ScriptLogLine[];
   files: readonly CollectedFile[];
   eventLoopDelayMs: number;
 }
@@ -92,4 +93,10 @@ function boundedDetail({ detail, log }: RunFacts): Record<string, unknown> {
     log.push({ time: wallMs(), msg: `${name} is left out: it has ${chars} characters`, level: 'WARN' });
   }
   return Object.fromEntries(kept);
+}
+
+/** Times stay as they are, whatever a secret looks like. */
+export function scrubbedReport(report: TryReport, scrubber: Scrubber): TryReport {
+  if (scrubber.empty) return report;
+  return { ...report, errors: scrubber.value(report.errors), detail: scrubber.value(report.detail) };
 }

@@ -5,8 +5,8 @@ import { messageOf } from '../../kit/errors.ts';
 import type { Log } from '../../kit/log.ts';
 import type { Finished } from '../ports.ts';
 import type { Runtime } from '../runtimes/index.ts';
-import { ApiScripts, type ApiScript, type PhaseQuestion } from './api-scripts.ts';
-import { readDefinition, readSurroundings, resultIdOf } from './definition.ts';
+import { ApiScripts } from './api-scripts.ts';
+import { readDefinition, readApiDefinition, resultIdOf } from './definition.ts';
 import { InstalledRuntimes } from './installed.ts';
 import { makeJobFolder, sweepWorkFolder } from './job-folder.ts';
 import { limitsOf, programOf, SCRIPT_ENTRY, type ScriptKind } from './program.ts';
@@ -143,15 +143,14 @@ export class ScriptRoom {
    */
   async withApiScripts<T>(
     job: Job,
-    scripts: Readonly<Record<PhaseQuestion['phase'], readonly ApiScript[]>>,
     signal: AbortSignal,
     work: (scripts: ApiScripts) => Promise<T>,
   ): Promise<T | undefined> {
-    const surroundings = readSurroundings(job);
-    return this.#inChild('api', surroundings.runtimeId ?? null, signal, async (child, around) => {
-      const session = new ApiScripts(job, surroundings, scripts, child, around(job));
-      await session.prepare();
-      return work(session);
+    const definition = readApiDefinition(job);
+    return this.#inChild('api', definition.runtimeId ?? null, signal, async (child, around) => {
+      const scripts = new ApiScripts(job, definition, child, around(job), signal);
+      await scripts.prepare();
+      return work(scripts);
     });
   }
 

@@ -11,7 +11,7 @@ import { JobLog } from './job-log.ts';
 import { judge, type Done, type JobEnd, type Judged, type Leaving } from './outcome.ts';
 import { heapMbOf } from './program.ts';
 import type { Findings, FromScript } from './protocol.ts';
-import { reportOf } from './report.ts';
+import { reportOf, scrubbedReport } from './report.ts';
 import type { ScriptChild } from './script-child.ts';
 import type { Starvation } from './starvation.ts';
 
@@ -137,7 +137,7 @@ export class ScriptRun {
       log: this.#log.take(this.#scrubber),
       files,
     });
-    return { report: scrubbed(report, this.#scrubber), files, refused };
+    return { report: scrubbedReport(report, this.#scrubber), files, refused };
   }
 
   /** A verdict without its files is worth more than none. */
@@ -154,9 +154,4 @@ export class ScriptRun {
       return { files: [], refused: [] };
     }
   }
-}
-
-/** Names and times stay as they are, whatever a secret looks like. */
-function scrubbed(report: Finished['report'], scrubber: Scrubber): Finished['report'] {
-  return { ...report, errors: scrubber.value(report.errors), detail: scrubber.value(report.detail) };
 }
