@@ -3,11 +3,13 @@
  * the results. This file alone constructs the rooms and knows the order in which they start and stop;
  * the rooms know one another by ports.ts.
  */
+import { join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import { codeOf, ExitCode, FatalError, messageOf } from '../kit/errors.ts';
 import type { Log } from '../kit/log.ts';
 import { supervise } from '../kit/supervise.ts';
 import { agentMetrics, createAgentGateway, type AgentGateway } from './agents/index.ts';
+import { createJanitor, openBlobs } from './blobs/index.ts';
 import { createServer, Metrics } from './http/index.ts';
 import { watchResults, type LiveResult } from './live-results.ts';
 import type { ServiceContext } from './ports.ts';
@@ -54,6 +56,7 @@ export async function startService(
     log,
   });
   try {
+    const blobs = await openBlobs(settings.blobStore ?? `file:${join(settings.dataDir, 'blobs')}`);
     const made = await bootstrap(
       { store },
       { accountId: settings.bootstrapAccountId, apiKey: settings.bootstrapApiKey },
@@ -61,7 +64,7 @@ export async function startService(
     const timing = timingOf(settings.leaseSeconds, settings.queueExpirySeconds);
     const bare = createQueue({ store, timing, log, retentionDays: settings.rawRetentionDays });
     const queue = options.onResult ? watchResults(bare, { store, log }, options.onResult) : bare;
-    const running = await open({ store, queue, timing, log }, settings);
+    const running = await open({ store, queue, blobs, timing, log }, settings);
     return made === undefined ? running : { ...running, bootstrap: made };
   } catch (error) {
     await store.close();
@@ -94,6 +97,7 @@ async function open(
   const metrics = new Metrics(context);
   const gateway = createAgentGateway(context, { metrics: agentMetrics(metrics.registry) });
   const scheduler = createScheduler(context);
+  const janitor = createJanitor(context, settings.rawRetentionDays);
   const server = createServer(context, {
     metrics,
     rateLimitPerMinute: settings.rateLimitPerMinute,
@@ -104,7 +108,7 @@ async function open(
   const port = await listen(server, settings);
   url = `http://${shownHost(settings.host)}:${port}`;
 
-  const loops = [context.queue, scheduler, gateway].map(
+  const loops = [context.queue, scheduler, gateway, janitor].map(
     (each) => async (signal: AbortSignal) => each.loop(signal),
   );
   const done = untilStopped(supervise(loops, stopLoops.signal), {

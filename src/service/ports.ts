@@ -2,6 +2,7 @@ import type { Kysely, Transaction } from 'kysely';
 import type { JobClass } from '../checks/index.ts';
 import type { RunResult, ResultReceipt, RunRef, Job, HeldRun, Timing } from '../contract/index.ts';
 import type { Log } from '../kit/log.ts';
+import type { BlobFolder } from './blobs/index.ts';
 import type { Database } from './store/schema.ts';
 
 /** How the rooms of the service know one another. Only service/index.ts constructs them. */
@@ -58,7 +59,7 @@ export interface LeasedAgent {
   checkTypes: string[];
 }
 
-/** The queue: the only room that writes run, check_session, check_result and result_late. */
+/** The queue: the only room that writes run, check_session, check_result and result_late, and that enters artifacts. */
 export interface Queue {
   /**
    * One session with its runs. Idempotent: the same check, location, instant, source and request make the same ids.
@@ -106,6 +107,8 @@ export interface Queue {
 export interface ServiceContext {
   store: Store;
   queue: Queue;
+  /** The bytes of artifacts. */
+  blobs: BlobFolder;
   timing: Timing;
   log: Log;
   /** Address under which clients reach the service, for links in answers; no trailing slash. */

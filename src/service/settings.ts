@@ -23,7 +23,11 @@ export const serviceSettings = {
   ),
   dataDir: setting('SERVICE_DATA_DIR', z.string().default('.vedette'), {
     default: '`.vedette`',
-    meaning: 'Folder of the embedded database.',
+    meaning: 'Folder of the embedded database and, without `BLOB_STORE`, of artifacts.',
+  }),
+  blobStore: setting('BLOB_STORE', z.string().min(1).optional(), {
+    default: '`file:` and `blobs` in `SERVICE_DATA_DIR`',
+    meaning: 'Where artifacts (screenshots, traces, videos) are kept: `file:DIR`, shared by all replicas.',
   }),
   port: setting('SERVICE_PORT', integer(0, 65_535).default(3000), {
     default: '3000',

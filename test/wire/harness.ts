@@ -1,4 +1,7 @@
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import fastify, { type FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
 import { DEFAULT_TIMING, type Job, type RunResult, type Timing } from '../../src/contract/index.ts';
@@ -9,6 +12,7 @@ import {
   type AgentGateway,
   type GatewayLimits,
 } from '../../src/service/agents/index.ts';
+import { openBlobs } from '../../src/service/blobs/index.ts';
 import type { NewSession, Queue, ServiceContext, Store } from '../../src/service/ports.ts';
 import { createQueue } from '../../src/service/queue/index.ts';
 import { silentLog } from '../support/databases.ts';
@@ -30,12 +34,16 @@ export async function startReplica(
     timing?: Partial<Timing>;
     limits?: Partial<GatewayLimits>;
     queue?: (queue: Queue) => Queue;
+    /** Folder of artifacts, which replicas share; one of its own without. */
+    blobDir?: string;
   } = {},
 ): Promise<Replica> {
   const timing: Timing = { ...DEFAULT_TIMING, ...options.timing };
   const own = createQueue({ store, timing, log: silentLog });
   const queue = options.queue?.(own) ?? own;
-  const context: ServiceContext = { store, queue, timing, log: silentLog, publicUrl: '' };
+  const blobDir = options.blobDir ?? mkdtempSync(join(tmpdir(), 'vedette-blobs-'));
+  const blobs = await openBlobs(`file:${blobDir}`);
+  const context: ServiceContext = { store, queue, blobs, timing, log: silentLog, publicUrl: '' };
   const registry = new Registry();
   const gateway = createAgentGateway(context, {
     metrics: agentMetrics(registry),
@@ -67,6 +75,7 @@ export async function startReplica(
       await gateway.goAway();
       app.server.closeAllConnections();
       await app.close();
+      if (options.blobDir === undefined) rmSync(blobDir, { recursive: true });
     },
   };
 }

@@ -1,7 +1,7 @@
 /**
  * The service's end of the wire: everything that agents talk to. Hides the two carriers (WebSocket and
  * long poll), which a session cannot tell apart, the sessions with their epochs and credit, how runs
- * are shared out as offers, and how result batches come in. Keys are the only identity: a message is
+ * are shared out as offers, and how result batches and artifacts come in. Keys are the only identity: a message is
  * believed for the location whose key its carrier showed. Runs and results belong to the queue; this
  * room writes the agent rows alone. Wake-ups only hurry what polling and renewals find out anyway.
  */
@@ -15,6 +15,7 @@ import { CloseCode } from '../../contract/index.ts';
 import type { ServiceContext, Topic } from '../ports.ts';
 import { agents } from '../store/index.ts';
 import { encode } from './carrier.ts';
+import { Artifacts } from './artifacts.ts';
 import { Door } from './door.ts';
 import { answerError } from './http-errors.ts';
 import { LocationKeys } from './keys.ts';
@@ -33,7 +34,7 @@ export { agentMetrics, type AgentMetrics } from './metrics.ts';
 export type { GatewayLimits } from './limits.ts';
 
 export interface AgentGateway {
-  /** Adds the routes of long poll and results. */
+  /** Adds the routes of long poll, results and artifacts. */
   mount(app: FastifyInstance): void;
   /** Takes WebSocket upgrades of the server; every other upgrade is answered 404. */
   attach(server: Server): void;
@@ -76,6 +77,7 @@ class Gateway implements AgentGateway {
   readonly #sockets: Sockets;
   readonly #polls: Polls;
   readonly #results: Results;
+  readonly #artifacts: Artifacts;
   readonly #departing = new Set<Promise<void>>();
 
   constructor(context: ServiceContext, { metrics, limits }: GatewayOptions) {
@@ -97,11 +99,12 @@ class Gateway implements AgentGateway {
     this.#sockets = new Sockets(this.#door, this.#limits);
     this.#polls = new Polls(this.#door, this.#limits);
     this.#results = new Results(this.#door, this.#limits);
+    this.#artifacts = new Artifacts(this.#door, this.#limits);
   }
 
   mount(app: FastifyInstance): void {
     // Scopes of their own: other routes keep their parsers and their error bodies.
-    for (const part of [this.#polls, this.#results]) {
+    for (const part of [this.#polls, this.#results, this.#artifacts]) {
       void app.register(async (scope) => {
         scope.setErrorHandler(answerError);
         part.mount(scope);

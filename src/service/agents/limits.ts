@@ -24,6 +24,11 @@ export const GATEWAY_LIMITS = {
   /** Result batches being read or stored: all locations, and each. */
   batches: 32,
   batchesPerLocation: 8,
+  /** Requests for artifacts being served: all locations, and each. An agent sends three parts at once. */
+  uploads: 64,
+  uploadsPerLocation: 24,
+  /** A part of which no byte arrives for so long is given up. */
+  uploadSilenceMs: 60_000,
   /** The queue is looked at this often (± a third) even when no wake-up came. */
   claimEveryMs: 1500,
   /** Keys, once found, are believed this long; a revocation's wake-up ends it at once. */

@@ -7,6 +7,7 @@ import { BatchRefusal, readBatch, type ReadResult } from './batch-body.ts';
 import type { Door } from './door.ts';
 import { refuse } from './http-errors.ts';
 import type { GatewayLimits } from './limits.ts';
+import { UnderWay } from './under-way.ts';
 
 /** SQL states of data that no repetition makes acceptable: bad value, broken rule, over a limit. */
 const UNACCEPTABLE = /^(22|23|54)/;
@@ -16,13 +17,13 @@ const RETRY_AFTER_MS = 5000;
 export class Results {
   readonly #door: Door;
   readonly #limits: GatewayLimits;
-  /** Batches being read or stored, by location. */
-  readonly #open = new Map<string, number>();
-  #total = 0;
+  /** Batches being read or stored. */
+  readonly #underWay: UnderWay;
 
   constructor(door: Door, limits: GatewayLimits) {
     this.#door = door;
     this.#limits = limits;
+    this.#underWay = new UnderWay({ all: limits.batches, each: limits.batchesPerLocation });
   }
 
   mount(scope: FastifyInstance): void {
@@ -49,24 +50,11 @@ export class Results {
   }
 
   #admit({ locationId, location }: KeyHolder, reply: FastifyReply): boolean {
-    const open = this.#open.get(locationId) ?? 0;
-    if (open >= this.#limits.batchesPerLocation) {
-      this.#refuse(reply, 429, `Location ${location} has ${open} batches under way.`, 1);
-      return false;
-    }
-    if (this.#total >= this.#limits.batches) {
-      this.#refuse(reply, 503, 'Too many batches are under way.', 1);
-      return false;
-    }
-    this.#open.set(locationId, open + 1);
-    this.#total += 1;
-    reply.raw.once('close', () => {
-      this.#total -= 1;
-      const left = (this.#open.get(locationId) ?? 1) - 1;
-      if (left === 0) this.#open.delete(locationId);
-      else this.#open.set(locationId, left);
-    });
-    return true;
+    const bound = this.#underWay.enter(locationId, reply);
+    const open = this.#underWay.of(locationId);
+    if (bound === 'each') this.#refuse(reply, 429, `Location ${location} has ${open} batches under way.`, 1);
+    if (bound === 'all') this.#refuse(reply, 503, 'Too many batches are under way.', 1);
+    return bound === undefined;
   }
 
   async #take(

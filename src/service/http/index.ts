@@ -3,6 +3,7 @@
  * OpenAPI document, health and metrics. Routes are values (resources/); each names its schemas once,
  * and they check the request and make the document. Hides fastify. Decides nothing: verbs do.
  */
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { messageOf } from '../../kit/errors.ts';
 import type { ServiceContext } from '../ports.ts';
@@ -21,6 +22,8 @@ export { Metrics } from './metrics.ts';
 const MAX_BODY_BYTES = 1024 * 1024;
 /** A request must have arrived whole by then, so that slow writers do not pile up. */
 const REQUEST_TIMEOUT_MS = 60_000;
+/** A part of an artifact: 8 MiB at 75 kbit/s. */
+const PART_TIMEOUT_MS = 900_000;
 
 export interface HttpOptions {
   metrics: Metrics;
@@ -36,7 +39,7 @@ export function createServer(context: ServiceContext, options: HttpOptions): Fas
     // Clients that offer HTTP/2 by `Upgrade: h2c` are answered as if they had not.
     http: { shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === 'websocket' },
     bodyLimit: MAX_BODY_BYTES,
-    requestTimeout: REQUEST_TIMEOUT_MS,
+    requestTimeout: PART_TIMEOUT_MS,
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 500 },
@@ -44,6 +47,7 @@ export function createServer(context: ServiceContext, options: HttpOptions): Fas
   });
   server.setErrorHandler((error, _request, reply) => answerError(context, error, reply));
   server.setNotFoundHandler((request, reply) => answerNotFound(request, reply));
+  server.addHook('onRequest', async ({ raw }, reply) => limitTime(raw, reply.raw));
   server.addHook('onSend', async (_request, reply) => {
     reply.header('cache-control', 'no-store').header('x-content-type-options', 'nosniff');
   });
@@ -54,6 +58,15 @@ export function createServer(context: ServiceContext, options: HttpOptions): Fas
   mountHealth(server, context, options);
   void server.register(async (rest) => mountRoutes(rest, context, options));
   return server;
+}
+
+/** Node has one limit for all requests, and the parts of artifacts may take longer than anything else. */
+function limitTime(request: IncomingMessage, response: ServerResponse): void {
+  if (request.headers['content-type'] === 'application/octet-stream') return;
+  const timer = setTimeout(() => {
+    if (!request.complete) request.socket.destroy();
+  }, REQUEST_TIMEOUT_MS);
+  response.once('close', () => clearTimeout(timer));
 }
 
 function mountHealth(

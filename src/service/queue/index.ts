@@ -1,7 +1,8 @@
 /**
  * The queue: the run table itself. Hides claims that skip locked rows, the fence (a token that rises at
  * each claim), lanes, leases and their end, retries, expiry, poison, the counting of results and the
- * status of sessions. The only room that writes run, check_session, check_result and result_late.
+ * status of sessions. The only room that writes run, check_session, check_result and result_late, and
+ * that enters what artifacts a result has.
  * Execution is at least once, counting exactly once: the first outcome of each attempt wins. All
  * instants are the database's; the clocks of agents and of this process decide nothing.
  *

@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
-import type { RunResult } from '../../contract/index.ts';
+import { MAX_ARTIFACT_BYTES, type Artifact, type RunResult } from '../../contract/index.ts';
 import { derivedId } from '../../kit/ids.ts';
 import type { Trx } from '../ports.ts';
-import { toJson } from '../store/index.ts';
+import { artifactId, toJson } from '../store/index.ts';
 import { RunState } from '../store/schema.ts';
 import type { OpenRun } from './run-row.ts';
 
@@ -56,6 +56,44 @@ export async function insertResults(trx: Trx, results: readonly StoredResult[]):
     )
     insert into check_result_detail (result_id, scheduled_at, detail)
     select id, scheduled_at, detail from input on conflict do nothing`.execute(trx);
+  await insertManifests(trx, results);
+}
+
+/** The bytes follow, from agents that find their artifact here. */
+async function insertManifests(trx: Trx, results: readonly StoredResult[]): Promise<void> {
+  const rows = results.flatMap(({ run, result }) =>
+    (result.artifacts ?? []).map((artifact, position) =>
+      artifactRow(run, result.resultId, artifact, position),
+    ),
+  );
+  if (rows.length === 0) return;
+  await sql`
+    insert into artifact (id, scheduled_at, result_id, account_id, location, name, kind, content_type, size,
+      sha256, state, reason, position)
+    select * from json_to_recordset(${toJson(rows)}::json) as i(
+      id uuid, scheduled_at timestamptz, result_id uuid, account_id uuid, location text, name text, kind text,
+      content_type text, size bigint, sha256 text, state text, reason text, position int)
+    on conflict do nothing`.execute(trx);
+}
+
+function artifactRow(run: OpenRun, resultId: string, artifact: Artifact, position: number): object {
+  const { name, kind, contentType, size, sha256, state, reason } = artifact;
+  const tooLarge = state === 'pending' && size > MAX_ARTIFACT_BYTES;
+  return {
+    id: artifactId(resultId, name),
+    scheduled_at: run.scheduled_at.toISOString(),
+    result_id: resultId,
+    account_id: run.account_id,
+    location: run.location,
+    name,
+    kind,
+    content_type: contentType,
+    size,
+    sha256: tooLarge ? null : sha256,
+    state: tooLarge ? 'refused' : state,
+    reason: tooLarge ? `it has ${size} bytes; at most ${MAX_ARTIFACT_BYTES} are taken` : (reason ?? null),
+    position,
+  };
 }
 
 function resultRow({ run, type, result }: StoredResult): object {

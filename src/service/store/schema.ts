@@ -194,6 +194,30 @@ export interface CheckResultDetailTable {
   detail: Json<Record<string, unknown>>;
 }
 
+/**
+ * One row per entry of a result's manifest, stored with the result; the bytes are in the blob store.
+ * `refused`: never to be had, `reason` says why. Partitions as those of results.
+ */
+export interface ArtifactTable {
+  /** A function of result and name: artifactId() in repositories/artifacts.ts. */
+  id: string;
+  scheduled_at: Stamp;
+  result_id: string;
+  account_id: string;
+  location: string;
+  name: string;
+  kind: string;
+  content_type: string;
+  size: number;
+  sha256: string | null;
+  state: 'pending' | 'refused' | 'stored';
+  reason: string | null;
+  /** Place in the manifest. */
+  position: number;
+  /** When its upload moved last. */
+  touched_at: Generated<Date>;
+}
+
 /** Outcomes that came after another one was counted. Kept for inspection, never counted. */
 export interface ResultLateTable {
   id: string;
@@ -214,5 +238,6 @@ export interface Database {
   run: RunTable;
   check_result: CheckResultTable;
   check_result_detail: CheckResultDetailTable;
+  artifact: ArtifactTable;
   result_late: ResultLateTable;
 }
