@@ -1,15 +1,17 @@
 import { startBlackbox } from './blackbox.ts';
 import { benchAgent } from './agent.ts';
+import { benchArtifacts } from './artifacts.ts';
 import { benchQueue } from './queue.ts';
 import { printRows, type Row } from './report.ts';
+import { benchScrub } from './scrub.ts';
 import { soak } from './soak.ts';
 import { missingPrograms, startTargets } from './targets.ts';
 import { benchDistortion, benchUptime, ProbeProcess } from './uptime.ts';
 
 /**
- * `npm run bench [part …]`: parts are uptime, distortion, queue, agent, and
- * soak, which runs only when it is named. Both sides of a ratio are
- * measured in the same run on the same machine; only ratios are comparable between machines.
+ * `npm run bench [part …]`: parts are uptime, distortion, queue, agent, scrub, artifacts, and soak, which
+ * runs only when it is named. Both sides of a ratio are measured in the same run on the same machine; only
+ * ratios are comparable between machines.
  */
 const wanted = process.argv.slice(2);
 const runs = (part: string): boolean => wanted.length === 0 || wanted.includes(part);
@@ -18,6 +20,8 @@ const rows: Row[] = [];
 if (runs('uptime') || runs('distortion')) rows.push(...(await benchProbes()));
 if (runs('queue')) rows.push(...(await benchQueue()));
 if (runs('agent')) rows.push(...(await benchAgent()));
+if (runs('scrub')) rows.push(...benchScrub());
+if (runs('artifacts')) rows.push(...(await benchArtifacts()));
 if (rows.length > 0) printRows(rows);
 if (wanted.includes('soak') && !(await soak())) process.exitCode = 1;
 

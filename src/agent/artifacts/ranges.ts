@@ -1,10 +1,15 @@
 import type { FileHandle } from 'node:fs/promises';
 
-const CHUNK_BYTES = 256 * 1024;
+const CHUNK_BYTES = 1024 * 1024;
 
 /** The bytes of a range in chunks that are good until the next one. */
-export async function* readRange(file: FileHandle, start: number, length: number): AsyncIterable<Buffer> {
-  const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, length));
+export async function* readRange(
+  file: FileHandle,
+  start: number,
+  length: number,
+  chunkBytes = CHUNK_BYTES,
+): AsyncIterable<Buffer> {
+  const buffer = Buffer.allocUnsafe(Math.min(chunkBytes, length));
   for (let done = 0; done < length;) {
     const { bytesRead } = await file.read(buffer, 0, Math.min(buffer.length, length - done), start + done);
     if (bytesRead === 0) return;

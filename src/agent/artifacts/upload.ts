@@ -34,8 +34,9 @@ export class TryLater extends Error {
 const PARALLEL = 3;
 /** Of opening, sending what is missing and completing. More than one follow a part that was lost or damaged. */
 const MAX_ROUNDS = 4;
-/** Time without a byte that the network takes. A quarter of a megabyte takes half of it at 64 kbit/s. */
+/** Time in which the network has to take a piece; at 64 kbit/s it takes half of that. */
 const STALL_MS = 60_000;
+const PIECE_BYTES = 256 * 1024;
 
 type Opened = ReturnType<typeof OpenArtifact.reply.parse>;
 
@@ -114,14 +115,15 @@ export class Upload {
     const start = (n - 1) * opened.partBytes;
     const length = Math.min(opened.partBytes, this.#file.size - start);
     const hash = createHash('sha256');
-    for await (const chunk of readRange(handle, start, length)) hash.update(chunk);
+    const pieces = (): AsyncIterable<Buffer> => readRange(handle, start, length, PIECE_BYTES);
+    for await (const piece of pieces()) hash.update(piece);
     const headers = {
       'content-type': 'application/octet-stream',
       'content-length': String(length),
       [PART_SHA256_HEADER]: hash.digest('hex'),
     };
     const path = pathOf(PutPart.path, opened.artifactId).replace(':n', String(n));
-    const reply = await this.#send(PutPart.method, path, readRange(handle, start, length), headers, signal);
+    const reply = await this.#send(PutPart.method, path, pieces(), headers, signal);
     if (reply.status < 300) return true;
     if (reply.status === 413) throw new NeverTaken('the service refuses a part as too large');
     return false;
