@@ -1,11 +1,15 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import type { ChildProcess, StdioOptions } from 'node:child_process';
 import { Duplex, type Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import { endMarked } from './ending.ts';
-import { underLimits } from './limits.ts';
+import { canGainPrivileges, canPingWalled } from './kernel.ts';
+import { launch, launchBare } from './launch.ts';
 import { nextMarker, type Marker } from './marker.ts';
 import { nodeArguments } from './node-flags.ts';
+import { planFor, type Mechanisms } from './plan.ts';
 import { ROOMS, type Profile } from './profiles.ts';
+import { wallsAreRequired } from './report.ts';
+import { trial } from './trial.ts';
 import { Watch, type Excess, type Usage } from './watchdog.ts';
 
 /** A Node program that the agent runs as a child. */
@@ -77,17 +81,33 @@ export interface Child {
 
 /** Starts `program` behind the walls. A start that fails is reported by `exited`. */
 export function startChild(program: ChildProgram): Child {
+  const { node = process.execPath, folder, profile } = program;
+  const { mechanisms } = trial();
   const marker = nextMarker();
-  const { node = process.execPath, folder, env, profile } = program;
-  const command = underLimits(node, nodeArguments(program), program, marker);
-  const child = spawn(command.file, command.args, {
-    cwd: folder ?? '/',
-    env: folder === undefined ? env : { ...env, HOME: folder, TMPDIR: folder },
-    // Its own session: a Ctrl-C in the terminal reaches the agent only, which then drains.
-    detached: true,
-    stdio: ['ignore', ROOMS[profile].prints ? 'pipe' : 'ignore', 'pipe', 'pipe'],
-  });
+  const env = folder === undefined ? program.env : { ...program.env, HOME: folder, TMPDIR: folder };
+  const start = { node, args: nodeArguments(program), env, marker };
+  const options = { cwd: folder ?? '/', stdio: STDIO[ROOMS[profile].prints ? 'prints' : 'silent'] };
+  const child =
+    mechanisms === null
+      ? launchBare(start, options)
+      : launch(planFor(program, start, mechanismsFor(program, mechanisms)), options);
   return handleOf(child, program, marker);
+}
+
+const STDIO: Record<'prints' | 'silent', StdioOptions> = {
+  prints: ['pipe', 'pipe', 'pipe', 'pipe'],
+  silent: ['pipe', 'ignore', 'pipe', 'pipe'],
+};
+
+/**
+ * Where ICMP needs the privilege of the ping program, a process behind these walls could not ping: no
+ * program gets more privileges there. It runs our own code only, and keeps the other walls.
+ */
+function mechanismsFor({ may }: ChildProgram, mechanisms: Mechanisms): Mechanisms {
+  if (!may.includes('ping') || wallsAreRequired() || canPingWalled() || !canGainPrivileges()) {
+    return mechanisms;
+  }
+  return { landlock: 0, filter: false, noNewPrivileges: false };
 }
 
 function handleOf(child: ChildProcess, program: ChildProgram, marker: Marker): Child {

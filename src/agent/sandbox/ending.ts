@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { reap } from './harden.ts';
+import { reap } from './kernel.ts';
 import type { Marker } from './marker.ts';
 import { allPids, markerOfProcess, statusOf } from './processes.ts';
 

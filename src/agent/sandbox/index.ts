@@ -6,9 +6,9 @@
  * probe prints is never passed on.
  */
 export { startChild, type Child, type ChildExit, type ChildProgram, type JobLimits } from './child.ts';
-export { hardenSelf } from './harden.ts';
+export { hardenSelf } from './kernel.ts';
 export { installedFiles } from './installed-files.ts';
-export { missingWalls, requireWalls, sandboxReport, type SandboxReport } from './limits.ts';
+export { requireWalls, sandboxReport, type SandboxReport } from './report.ts';
 export type { Profile } from './profiles.ts';
 export { removeFolder } from './remove-folder.ts';
 export { sweepMarkers } from './sweep.ts';

@@ -1,20 +1,77 @@
 /**
- * Who is walled in, and how much room it gets. `probe`: our own code that talks to targets. `script`:
- * code of a user without a browser. `browser`: code of a user and Chromium. `suite`: a project of a user
- * whose native tools must run in its folder.
+ * Who is walled in. `probe`: our own code that talks to targets. `script`: code of a user without a
+ * browser. `browser`: code of a user and Chromium. `suite`: a project of a user whose native tools must
+ * run in its folder.
  */
 export type Profile = 'probe' | 'script' | 'browser' | 'suite';
 
-interface Room {
+export interface Room {
   /** Prints are the user's and are handed on; otherwise only the last words on stderr are kept. */
   prints: boolean;
   /** Node's permission system on top, unless the program says otherwise. */
   permission: boolean;
+  /**
+   * Memory that one process may ask for, GB: far above what it should use, since Node and Chromium
+   * reserve more than they touch. The sum over the job is watched.
+   */
+  dataGb: number;
+  /** Programs of the system. Without, only Node itself can be started. */
+  systemPrograms: boolean;
+  /** Programs in its own folder. */
+  ownPrograms: boolean;
+  /** Sockets and pipes in the file system; Chromium refuses to start without. */
+  unixSockets: boolean;
+  /** Binding TCP ports is refused; probes may, to choose the address that they come from. */
+  boundPorts: boolean;
 }
 
 export const ROOMS: Readonly<Record<Profile, Room>> = {
-  probe: { prints: false, permission: true },
-  script: { prints: true, permission: true },
-  browser: { prints: true, permission: false },
-  suite: { prints: true, permission: false },
+  probe: {
+    prints: false,
+    permission: true,
+    dataGb: 4,
+    systemPrograms: false,
+    ownPrograms: false,
+    unixSockets: false,
+    boundPorts: false,
+  },
+  script: {
+    prints: true,
+    permission: true,
+    dataGb: 1,
+    systemPrograms: false,
+    ownPrograms: false,
+    unixSockets: false,
+    boundPorts: true,
+  },
+  browser: {
+    prints: true,
+    permission: false,
+    dataGb: 4,
+    systemPrograms: true,
+    ownPrograms: false,
+    unixSockets: true,
+    boundPorts: true,
+  },
+  suite: {
+    prints: true,
+    permission: false,
+    dataGb: 4,
+    systemPrograms: true,
+    ownPrograms: true,
+    unixSockets: true,
+    boundPorts: true,
+  },
 };
+
+/** Sockets of 64 runs with both address families and a resolver each stay far below this. */
+export const OPEN_FILES = 4096;
+/**
+ * Counts every thread of the same user on the whole host, other containers included: loose. The watched
+ * number of the job's processes is the limit that binds.
+ */
+export const PROCESSES_OF_USER = 16_384;
+/** One file. Their sum is watched. */
+export const FILE_BYTES = 512 * 1024 * 1024;
+/** What the kernel ends first when memory runs out. */
+export const OOM_SCORE = 900;

@@ -1,0 +1,106 @@
+import { spawnSync } from 'node:child_process';
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { messageOf } from '../../kit/errors.ts';
+import { landlockVersion } from './kernel.ts';
+import { launcherArguments } from './launch.ts';
+import { nextMarker } from './marker.ts';
+import { ffiBinding, planFor, type Mechanisms } from './plan.ts';
+import { PROCESSORS } from './syscalls.ts';
+
+/** What the trial found: which mechanisms this machine has, and which of their walls hold. */
+export interface Trial {
+  /** Null where not even the launcher runs: children then have Node's own permissions only. */
+  mechanisms: Mechanisms | null;
+  holds: Readonly<Record<Wall, boolean>>;
+  /** Why something does not work, in the words of the launcher. */
+  complaints: string[];
+}
+
+export type Wall = 'limits' | 'privileges' | 'files' | 'ports' | 'signals' | 'systemCalls';
+
+type Findings = Record<Exclude<Wall, 'limits' | 'privileges'>, boolean> & {
+  limits: string;
+  privileges: boolean;
+};
+
+const NOTHING = {
+  limits: false,
+  privileges: false,
+  files: false,
+  ports: false,
+  signals: false,
+  systemCalls: false,
+};
+const HERE = import.meta.url;
+const CHILD = new URL(HERE.endsWith('.ts') ? './trial-child.ts' : './trial-child.js', HERE);
+/** On a machine that is busy with something else. */
+const TRIAL_MS = 20_000;
+
+let made: Trial | undefined;
+
+/** Tries every mechanism in a child, once: a kernel may know one that a container's rules refuse. */
+export const trial = (): Trial => (made ??= makeTrial());
+
+function makeTrial(): Trial {
+  const complaints: string[] = [];
+  if (process.platform !== 'linux') {
+    return { mechanisms: null, holds: NOTHING, complaints: [`${process.platform} has no such walls`] };
+  }
+  try {
+    let mechanisms: Mechanisms = {
+      landlock: landlockVersion(),
+      filter: PROCESSORS[process.arch] !== undefined,
+      noNewPrivileges: true,
+    };
+    for (;;) {
+      const { holds, complaint } = attempt(mechanisms);
+      if (complaint === undefined) return { mechanisms, holds, complaints };
+      complaints.push(complaint);
+      const less = without(mechanisms, complaint);
+      if (less === undefined) return { mechanisms: null, holds, complaints };
+      mechanisms = less;
+    }
+  } catch (error) {
+    return { mechanisms: null, holds: NOTHING, complaints: [...complaints, messageOf(error)] };
+  }
+}
+
+/** What is left when the launcher could not do one step. */
+function without(mechanisms: Mechanisms, complaint: string): Mechanisms | undefined {
+  if (mechanisms.landlock > 0 && /Landlock/.test(complaint)) return { ...mechanisms, landlock: 0 };
+  if (mechanisms.filter && /filter of system calls/.test(complaint)) return { ...mechanisms, filter: false };
+  return undefined;
+}
+
+function attempt(mechanisms: Mechanisms): { holds: Trial['holds']; complaint?: string } {
+  const marker = nextMarker();
+  const plan = planFor(
+    {
+      profile: 'script',
+      entry: CHILD,
+      env: {},
+      readable: [dirname(fileURLToPath(CHILD)), ffiBinding()],
+      may: [],
+      heapMb: 64,
+      tcpPorts: [],
+    },
+    { node: process.execPath, args: [fileURLToPath(CHILD), ffiBinding()], env: {}, marker },
+    mechanisms,
+  );
+  const ran = spawnSync(process.execPath, launcherArguments(), {
+    input: JSON.stringify(plan),
+    cwd: '/',
+    env: {},
+    // The fourth stands for the channel.
+    stdio: ['pipe', 'pipe', 'pipe', 'ignore'],
+    encoding: 'utf8',
+    timeout: TRIAL_MS,
+  });
+  if (ran.status !== 0) {
+    const words = /Error: (.*)/.exec(ran.stderr)?.[1] ?? ran.error?.message ?? `it ended with ${ran.signal}`;
+    return { holds: NOTHING, complaint: words };
+  }
+  const { limits, privileges, ...refused } = JSON.parse(ran.stdout) as Findings;
+  return { holds: { ...refused, privileges: !privileges, limits: limits.includes(String(marker)) } };
+}
