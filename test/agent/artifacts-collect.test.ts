@@ -118,7 +118,7 @@ describe('what is refused', () => {
     );
     expect(files).toEqual([]);
     expect(refused).toMatchObject([{ name: 'x', state: 'refused', sha256: null }]);
-    expect(refused[0]?.reason).toMatch(new RegExp(`^x: ${reason}`));
+    expect(refused[0]?.reason).toMatch(new RegExp(`^${reason}`));
   });
 
   test('a socket', async () => {
@@ -131,7 +131,7 @@ describe('what is refused', () => {
       },
     );
     server.close();
-    expect(reasons).toEqual(['x: it is no file']);
+    expect(reasons).toEqual(['it is no file']);
   });
 
   test.each([
@@ -164,7 +164,7 @@ describe('what is refused', () => {
         wanted: [{ path: 'link/plain', name: 'x' }],
       },
     );
-    expect(reasons).toEqual(['x: its path leads over a link or a file']);
+    expect(reasons).toEqual(['its path leads over a link or a file']);
   });
 
   test('more bytes than a file or all files of a result may have, with the figures', async () => {
@@ -174,8 +174,8 @@ describe('what is refused', () => {
     );
     expect(files.map(({ name }) => name)).toEqual(['a']);
     expect(reasons).toEqual([
-      'b: it has 60 bytes, and with it the files of this result exceed 100 bytes',
-      'c: it has 101 bytes, more than the 100 that a file may have',
+      'it has 60 bytes, and with it the files of this result exceed 100 bytes',
+      'it has 101 bytes, more than the 100 that a file may have',
     ]);
   });
 

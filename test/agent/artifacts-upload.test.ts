@@ -225,6 +225,17 @@ describe('uploading files', () => {
     await allSent(spool);
   });
 
+  test('flush gives up a service that cannot be reached, long before it must', async () => {
+    const spool = spoolIn();
+    const { resultId } = await accepted(spool, { a: bytes(5) });
+    service.trouble = () => 500;
+    const uploader = upload(spool);
+    spool.settle([resultId]);
+    await uploader.flush(AbortSignal.timeout(15_000));
+    expect(service.requests.length).toBeGreaterThan(2);
+    expect(spool.state.files).toBe(1);
+  });
+
   test('flush waits for every file, and no longer than it may', async () => {
     const spool = spoolIn();
     const { resultId } = await accepted(spool, { a: bytes(5), b: bytes(3 * PART) });
@@ -294,7 +305,7 @@ describe('files in the spool', () => {
         name: 'trace.zip',
         sha256: null,
         state: 'refused',
-        reason: 'trace.zip: it was given up, since the spool is full',
+        reason: 'it was given up, since the spool is full',
       },
     ]);
   });

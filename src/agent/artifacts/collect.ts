@@ -109,7 +109,7 @@ function refusal(name: string, kind: Artifact['kind'], { message, sizeBytes }: R
     size: sizeBytes,
     sha256: null,
     state: 'refused',
-    reason: `${name}: ${message}`,
+    reason: message,
   };
 }
 

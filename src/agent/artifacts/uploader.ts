@@ -5,6 +5,8 @@ import type { SpooledFile } from '../spool/index.ts';
 import { KeyRefused, NeverTaken, TryLater, Upload, type ArtifactTarget } from './upload.ts';
 
 const MAX_BACKOFF_MS = 30_000;
+/** At the end of the agent nobody waits longer, about ten seconds, for a service that takes nothing. */
+const MAX_FLUSH_FAILURES = 4;
 
 /** The spool as the uploader sees it. */
 export interface FileSource {
@@ -54,14 +56,18 @@ export class ArtifactUploader {
     this.#wake.resolve();
   }
 
-  /** Resolves when every file is sent that can be, or `signal` aborts; for the end of the agent. */
+  /** Resolves when every file is sent, nothing can be sent, or `signal` aborts; for the end of the agent. */
   async flush(signal: AbortSignal): Promise<void> {
     this.#hurry = true;
     this.#failures = 0;
     this.#wake.resolve();
-    while (this.#next() !== undefined && !this.#isRefused && !signal.aborted) {
+    while (this.#next() !== undefined && !this.#isHopeless() && !signal.aborted) {
       await sleep(20, signal).catch(() => {});
     }
+  }
+
+  #isHopeless(): boolean {
+    return this.#isRefused || this.#failures >= MAX_FLUSH_FAILURES;
   }
 
   async #turn(signal: AbortSignal): Promise<void> {

@@ -335,7 +335,7 @@ function withoutFiles(body: string, why: string): string {
   const artifacts = result.artifacts?.map((each) =>
     each.state === 'refused'
       ? each
-      : { ...each, state: 'refused', sha256: null, reason: `${each.name}: it was given up, since ${why}` },
+      : { ...each, state: 'refused', sha256: null, reason: `it was given up, since ${why}` },
   );
   return JSON.stringify({ ...result, artifacts });
 }
