@@ -8,15 +8,29 @@ const STOP_ROUNDS = 200;
 /** A process that waits for a device or a remote disk takes its time to die. */
 const KILL_WAIT_MS = 60_000;
 
-/** The living processes that carry a mark. The ended ones that came to us are asked about on the way. */
-function markedPids(marker: Marker, first: number | undefined): number[] {
-  return allPids().filter((pid) => {
-    if (markerOfProcess(pid) !== marker) return false;
-    const status = statusOf(pid);
+interface Found {
+  living: number[];
+  /** Ended, but still in the list of processes for a moment: their parent is one of the job, or us. */
+  leaving: boolean;
+}
+
+/** The processes that carry a mark. Those that ended and came to us are asked about on the way. */
+function findMarked(marker: Marker, first: number | undefined): Found {
+  const marked = new Map(
+    allPids()
+      .filter((pid) => markerOfProcess(pid) === marker)
+      .map((pid) => [pid, statusOf(pid)]),
+  );
+  const ended = [...marked].filter(([, status]) => status?.zombie);
+  const living = [...marked].filter(([, status]) => status?.zombie === false).map(([pid]) => pid);
+  let leaving = false;
+  for (const [pid, status] of ended) {
     // Node asks about the process that it started.
-    if (status?.zombie && status.parent === process.pid && pid !== first) reap(pid);
-    return status?.zombie === false;
-  });
+    const isOurs = status?.parent === process.pid && pid !== first;
+    if (isOurs) reap(pid);
+    if (isOurs || marked.has(status?.parent ?? 0)) leaving = true;
+  }
+  return { living, leaving };
 }
 
 /**
@@ -30,12 +44,12 @@ export async function endMarked(marker: Marker, first?: number): Promise<void> {
   stopMarked(marker, first);
   const giveUpAt = performance.now() + KILL_WAIT_MS;
   for (let empty = 0, waitMs = 1; empty < 2; waitMs = Math.min(waitMs * 2, 50)) {
-    const pids = markedPids(marker, first);
-    empty = pids.length === 0 ? empty + 1 : 0;
-    for (const pid of pids) signal(pid, 'SIGKILL');
+    const { living, leaving } = findMarked(marker, first);
+    empty = living.length === 0 && !leaving ? empty + 1 : 0;
+    for (const pid of living) signal(pid, 'SIGKILL');
     if (empty < 2) await sleep(waitMs);
     if (performance.now() > giveUpAt) {
-      throw new Error(`processes ${pids.slice(0, 10).join(', ')} of a job cannot be killed`);
+      throw new Error(`processes ${living.slice(0, 10).join(', ')} of a job cannot be killed`);
     }
   }
 }
@@ -43,7 +57,7 @@ export async function endMarked(marker: Marker, first?: number): Promise<void> {
 function stopMarked(marker: Marker, first: number | undefined): void {
   const stopped = new Set<number>();
   for (let round = 0; round < STOP_ROUNDS; round++) {
-    const found = markedPids(marker, first).filter((pid) => !stopped.has(pid));
+    const found = findMarked(marker, first).living.filter((pid) => !stopped.has(pid));
     if (found.length === 0) return;
     for (const pid of found) {
       signal(pid, 'SIGSTOP');

@@ -233,12 +233,10 @@ function signalRules({ protectedPids, protectedGroups }: FilterOptions): Rule[] 
 /** Nobody's limits but its own, and never the one that carries the mark. */
 const LIMIT_RULES: Rule[] = [
   { calls: ['setrlimit'], when: [{ argument: 0, in: [RLIMIT_RTTIME] }], error: EPERM },
+  { calls: ['prlimit64'], when: [{ argument: 0, notIn: [0] }], error: EPERM },
   // The new limit is a pointer, null when only asked for the present one.
-  ...([undefined, true] as const).flatMap((high): Rule[] => {
-    const isSet = { argument: 2, notIn: [0], ...(high === undefined ? {} : { high }) } as const;
-    return [
-      { calls: ['prlimit64'], when: [isSet, { argument: 0, notIn: [0] }], error: EPERM },
-      { calls: ['prlimit64'], when: [isSet, { argument: 1, in: [RLIMIT_RTTIME] }], error: EPERM },
-    ];
+  ...[{}, { high: true } as const].map((half): Rule => {
+    const isSet = { argument: 2, notIn: [0], ...half } as const;
+    return { calls: ['prlimit64'], when: [isSet, { argument: 1, in: [RLIMIT_RTTIME] }], error: EPERM };
   }),
 ];

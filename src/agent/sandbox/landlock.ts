@@ -29,6 +29,7 @@ const SCOPE_SIGNALS = 1 << 1;
 /** From which version of Landlock on the kernel knows a right. Those absent here: from the first. */
 const SINCE = { refer: 2, truncate: 3, tcp: 4, controlDevice: 5, scopes: 6 } as const;
 
+export const READ_FILES = RIGHT.readFile;
 export const READ = RIGHT.readFile | RIGHT.readFolder;
 export const EXECUTE = READ | RIGHT.execute;
 /** Null, zero, random: read, written, asked what they are. */

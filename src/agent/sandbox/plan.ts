@@ -4,7 +4,16 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ChildProgram } from './child.ts';
 import { filterCode } from './filter.ts';
-import { DEVICE, EXECUTE, landlockPlan, PROGRAMS, READ, SOCKETS_AND_PIPES, WRITE } from './landlock.ts';
+import {
+  DEVICE,
+  EXECUTE,
+  landlockPlan,
+  PROGRAMS,
+  READ,
+  READ_FILES,
+  SOCKETS_AND_PIPES,
+  WRITE,
+} from './landlock.ts';
 import type { LandlockPlan, Plan } from './launcher.ts';
 import type { Marker } from './marker.ts';
 import { FILE_BYTES, OOM_SCORE, OPEN_FILES, PROCESSES_OF_USER, ROOMS } from './profiles.ts';
@@ -25,7 +34,7 @@ const GB = 1024 ** 3;
 
 /** What a program that uses the C library opens before and while it runs. */
 const LIBRARIES = ['/lib', '/lib64', '/usr/lib', '/usr/lib64', '/usr/local/lib', '/etc/ld.so.cache'];
-const DATA = ['/usr/share', '/usr/local/share', '/etc/localtime', '/etc/timezone', '/proc'];
+const DATA = ['/usr/share', '/usr/local/share', '/etc/localtime', '/etc/timezone'];
 const NAMES = ['/etc/resolv.conf', '/etc/hosts', '/etc/nsswitch.conf', '/etc/host.conf', '/etc/gai.conf'];
 /** What TLS trusts, without the folder of private keys beside it. Node does not start when it may not read its settings. */
 const TLS = [
@@ -102,6 +111,8 @@ function landlockOf(program: ChildProgram, node: string, { landlock }: Mechanism
         READ,
         packagesAbove([...readable, fileURLToPath(entry), ...(folder === undefined ? [] : [folder])]),
       ),
+      // Not its folders: which processes there are, and what files each has open.
+      ...give(READ_FILES, ['/proc']),
       ...give(EXECUTE, [node, ...LOADERS, ...executable]),
       ...give(DEVICE, DEVICES),
       ...(room.systemPrograms ? [...give(EXECUTE, SYSTEM_PROGRAMS), ...give(READ, SYSTEM_FACTS)] : []),
