@@ -9,6 +9,7 @@ import { messageOf } from '../../kit/errors.ts';
 import type { ServiceContext } from '../ports.ts';
 import { Authenticator, Refusal, type Caller } from '../verbs/index.ts';
 import { errorBody, refusalBody } from './errors.ts';
+import { FileAnswer } from './file-answer.ts';
 import { readJson } from './json-body.ts';
 import type { Metrics } from './metrics.ts';
 import { openApiDocument } from './openapi.ts';
@@ -154,10 +155,12 @@ async function answer(
       params: request.params as Record<string, string>,
       query: request.query as Record<string, unknown>,
       body: request.body,
+      asked: { range: request.headers.range, ifRange: request.headers['if-range']?.toString() },
       signal: AbortSignal.any([gone.signal, stopping]),
     },
     guard.callerOf(request),
   );
+  if (body instanceof FileAnswer) return reply.code(body.status).headers(body.headers).send(body.body);
   reply.code(route.about.status);
   return route.about.status === 204 ? reply.send() : reply.send(body);
 }

@@ -39,6 +39,10 @@ export function openApiDocument(routes: readonly Route[], publicUrl: string): Js
   };
 }
 
+/** The whole, or the part that was asked for. */
+const FILE_STATUSES = [200, 206] as const;
+const FILE_CONTENT = { '*/*': { schema: { type: 'string', format: 'binary' } } };
+
 const ERROR_SCHEMA = {
   type: 'object',
   required: ['statusCode', 'error', 'message'],
@@ -85,8 +89,12 @@ function responses({ about, access }: Pick<Route, 'about' | 'access'>, schemas: 
     { description: STATUS_CODES[status], content: json({ $ref: '#/components/schemas/Error' }) },
   ]);
   const reply = about.reply ? { content: json(schemas.of(about.reply, 'output')) } : {};
+  const statuses = about.file === true ? FILE_STATUSES : [about.status];
+  const content = about.file === true ? { content: FILE_CONTENT } : reply;
   return {
-    [String(about.status)]: { description: STATUS_CODES[about.status], ...reply },
+    ...Object.fromEntries(
+      statuses.map((status) => [String(status), { description: STATUS_CODES[status], ...content }]),
+    ),
     ...Object.fromEntries(described),
   };
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { parse, type Caller } from '../verbs/index.ts';
+import type { Asked } from './file-answer.ts';
 import { assertStorable } from './json-body.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
@@ -20,6 +21,8 @@ export interface About<Path extends string, Query extends z.ZodObject, Body exte
   optionalBody?: boolean;
   status: 200 | 201 | 204;
   reply?: z.ZodType;
+  /** The answer is a FileAnswer instead. */
+  file?: true;
   /** Error statuses besides 400, and besides 401, 403 and 429, which every route with a key has. */
   errors?: readonly number[];
 }
@@ -29,6 +32,8 @@ export interface RawCall {
   params: Readonly<Record<string, string>>;
   query: Readonly<Record<string, unknown>>;
   body: unknown;
+  /** The part of a file that is asked for. */
+  asked: Asked;
   /** Aborts when the client has gone or the service stops. */
   signal: AbortSignal;
 }
@@ -49,6 +54,7 @@ interface Call<Path extends string, Query extends z.ZodObject, Body extends z.Zo
   params: ParamsOf<Path>;
   query: z.output<Query>;
   body: z.output<Body>;
+  asked: Asked;
   signal: AbortSignal;
 }
 
@@ -95,6 +101,7 @@ function reader<Path extends string, Query extends z.ZodObject, Body extends z.Z
       params: raw.params as ParamsOf<Path>,
       query: parse(query, fromText(raw.query, kinds), 'query') as z.output<Query>,
       body: (about.body ? parse(about.body, body) : undefined) as z.output<Body>,
+      asked: raw.asked,
       signal: raw.signal,
     };
   };

@@ -4,6 +4,7 @@
  * trigger means). Knows nothing of HTTP: a verb that will not do it throws a Refusal.
  */
 export * from './accounts.ts';
+export * from './assets.ts';
 export type { Caller } from './caller.ts';
 export * from './check-results.ts';
 export * from './check-sessions.ts';

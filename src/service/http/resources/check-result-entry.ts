@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import type { ResultRow } from '../../store/index.ts';
+import { ARTIFACT_PREFIX } from '../../../contract/index.ts';
+import { assetUrl } from './assets.ts';
 import { instant, Instant } from './shapes.ts';
 
 const Detail = z.record(z.string(), z.unknown()).nullable().default(null);
@@ -33,6 +35,57 @@ const ApiCheckResult = z
   })
   .partial()
   .nullable();
+
+const AssetLink = z.string().describe('Address of the file; see the assets of the result');
+
+/** What every run of a script leaves. */
+const scriptRun = {
+  errors: z.array(z.looseObject({ message: z.string() })).describe('What the script threw, with its place'),
+  startTime: z.number().describe('Epoch milliseconds'),
+  endTime: z.number(),
+  runtimeVersion: z.string(),
+  jobLog: z
+    .array(z.looseObject({ time: z.number(), msg: z.string(), level: z.string() }))
+    .nullable()
+    .describe('What the script printed, and what the agent has to say about the run'),
+  jobAssets: z.array(AssetLink).nullable().describe('Screenshots and other files'),
+  playwrightTestTraces: z.array(AssetLink),
+  playwrightTestJsonReportFile: AssetLink,
+};
+
+const WebVital = z.looseObject({ score: z.string(), value: z.number() });
+const Page = z
+  .looseObject({
+    url: z.string(),
+    webVitals: z
+      .looseObject({ CLS: WebVital, FCP: WebVital, LCP: WebVital, TBT: WebVital, TTFB: WebVital })
+      .partial(),
+    pageTimings: z
+      .looseObject({ onContentLoad: z.number().nullable(), onLoad: z.number().nullable() })
+      .partial(),
+    responseSizes: z.unknown(),
+  })
+  .partial();
+
+const BrowserCheckResult = z
+  .looseObject({
+    type: z.string(),
+    traceSummary: z
+      .looseObject({
+        consoleErrors: z.int(),
+        networkErrors: z.int(),
+        documentErrors: z.int(),
+        userScriptErrors: z.int(),
+      })
+      .partial(),
+    pages: z.array(Page),
+    ...scriptRun,
+    playwrightTestVideos: z.array(AssetLink),
+  })
+  .partial()
+  .nullable();
+
+const MultiStepCheckResult = z.looseObject(scriptRun).partial().nullable();
 
 /** A result of one type has its own member filled; the others are null. */
 const DETAILS = {
@@ -70,6 +123,8 @@ export const CheckResult = z
       .describe('Milliseconds. When nothing was measured, how long it took to find that out'),
     ...DETAILS,
     apiCheckResult: ApiCheckResult.describe('API and URL checks'),
+    browserCheckResult: BrowserCheckResult,
+    multiStepCheckResult: MultiStepCheckResult,
     checkRunId: z.int(),
     attempts: z.int(),
     resultType: z.enum(['FINAL', 'ATTEMPT']),
@@ -95,10 +150,12 @@ const Stored = z.object({
 });
 
 /** What an agent found is shown as it came, so its members are not held against the schema. */
-type Shown = Omit<z.input<typeof CheckResult>, 'apiCheckResult'> & { apiCheckResult: object | null };
+type Shown = Omit<z.input<typeof CheckResult>, keyof typeof DETAILS> &
+  Record<keyof typeof DETAILS, object | null>;
 
-export function showResult(row: ResultRow): Shown {
-  const { errors, measured, apiCheckResult, ...details } = Stored.parse(row.detail ?? {});
+export function showResult(row: ResultRow, publicUrl: string): Shown {
+  const { errors, measured, ...found } = Stored.parse(row.detail ?? {});
+  const { apiCheckResult, ...details } = withLinks(found, (name) => assetUrl(publicUrl, row, name));
   return {
     id: row.id,
     name: row.name,
@@ -125,4 +182,40 @@ export function showResult(row: ResultRow): Shown {
     eventLoopDelayMs: measured?.eventLoopDelayMs ?? null,
     resolvedAddress: measured?.resolvedAddress ?? null,
   };
+}
+
+/** Members of a type's result in which artifacts are named. What targets and scripts wrote is not among them. */
+const LINKING = new Set([
+  'jobAssets',
+  'pages',
+  'pcapDataUrl',
+  'playwrightTestJsonReportFile',
+  'playwrightTestTraces',
+  'playwrightTestVideos',
+  'screenshots',
+  'snapshots',
+  'steps',
+]);
+
+type Details = Record<keyof typeof DETAILS, Record<string, unknown> | null>;
+
+/** `artifact:NAME` becomes the address of that asset. */
+function withLinks(details: Details, urlOf: (name: string) => string): Details {
+  const linked = Object.entries(details).map(([type, members]) => {
+    if (members === null) return [type, null];
+    const shown = Object.entries(members).map(([name, value]) =>
+      LINKING.has(name) ? [name, linksIn(value, urlOf)] : [name, value],
+    );
+    return [type, Object.fromEntries(shown)];
+  });
+  return Object.fromEntries(linked) as Details;
+}
+
+function linksIn(value: unknown, urlOf: (name: string) => string): unknown {
+  if (typeof value === 'string') {
+    return value.startsWith(ARTIFACT_PREFIX) ? urlOf(value.slice(ARTIFACT_PREFIX.length)) : value;
+  }
+  if (Array.isArray(value)) return value.map((each) => linksIn(each, urlOf));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, linksIn(each, urlOf)]));
 }

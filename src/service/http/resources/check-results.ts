@@ -61,7 +61,7 @@ export const checkResultRoutes: readonly Route[] = [
         { ...filter, from: dateOf(from), to: dateOf(to) },
         { limit, nextId },
       );
-      const entries = page.rows.map((row) => pick(showResult(row), fields));
+      const entries = page.rows.map((row) => pick(showResult(row, caller.publicUrl), fields));
       return { length: entries.length, entries, nextId: page.nextId };
     },
   ),
@@ -76,6 +76,6 @@ export const checkResultRoutes: readonly Route[] = [
       errors: [404],
     },
     async (caller, { params }) =>
-      showResult(await verbs.getResult(caller, params.checkId, params.checkResultId)),
+      showResult(await verbs.getResult(caller, params.checkId, params.checkResultId), caller.publicUrl),
   ),
 ];

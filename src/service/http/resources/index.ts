@@ -1,5 +1,6 @@
 import type { Route } from '../route.ts';
 import { accountRoutes } from './accounts.ts';
+import { assetRoutes } from './assets.ts';
 import { checkResultRoutes } from './check-results.ts';
 import { checkSessionRoutes } from './check-sessions.ts';
 import { checkStatusRoutes } from './check-statuses.ts';
@@ -13,6 +14,7 @@ export const routes: readonly Route[] = [
   ...checkStatusRoutes,
   ...checkSessionRoutes,
   ...checkResultRoutes,
+  ...assetRoutes,
   ...privateLocationRoutes,
   ...accountRoutes,
   ...referenceRoutes,
