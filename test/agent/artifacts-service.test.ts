@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { pino } from 'pino';
@@ -122,9 +122,8 @@ test('files of a run reach the service scrubbed, over a restart of the agent in 
     'none.txt': 'refused',
   });
   expect(await storedBytes(result.resultId, 'log.txt')).toEqual(Buffer.from('using *********\n'));
-  expect(await storedBytes(result.resultId, 'video.webm')).toEqual(
-    readFileSync(join(jobFolder, 'video.webm')),
-  );
+  // Comparing 42 MB byte by byte would take seconds.
+  expect(video.equals(await storedBytes(result.resultId, 'video.webm'))).toBe(true);
 });
 
 async function storedBytes(resultId: string, name: string): Promise<Buffer> {
