@@ -34,9 +34,10 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
 
 /** Words that only these places may use. */
 const WORDS: Readonly<Record<string, readonly string[]>> = {
-  'process.env': ['cli/'],
+  // User code has an environment of its own.
+  'process.env': ['cli/', 'agent/scripts/child/'],
   // A child process ends itself.
-  'process.exit(': ['cli/', 'agent/probes/serve.ts'],
+  'process.exit(': ['cli/', 'agent/probes/serve.ts', 'agent/scripts/child/'],
 };
 
 /** Files below a room that other rooms may import beside its index.ts: types without behaviour. */
