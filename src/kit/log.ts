@@ -20,14 +20,19 @@ export const logSettings = {
 
 /**
  * JSON lines on standard output, or readable lines with `format: 'pretty'`. Events are static text,
- * data are fields; secrets are never passed in (a key appears by its masked form only).
+ * data are fields; secrets are never passed in (a key appears by its masked form only), and `scrub` takes out
+ * what got in nevertheless.
  */
 export function createLog(options: {
   level: 'debug' | 'info' | 'warn' | 'error' | 'silent';
   format: 'json' | 'pretty';
   name: string;
+  /** Sees each whole line last; for secrets that the text of an error may hold. */
+  scrub?: (line: string) => string;
 }): Log {
-  const base = { level: options.level, name: options.name, base: { name: options.name } };
+  const { level, name, scrub } = options;
+  const hooks = scrub === undefined ? {} : { hooks: { streamWrite: scrub } };
+  const base = { level, name, base: { name }, ...hooks };
   if (options.format === 'json') {
     return pino({
       ...base,
