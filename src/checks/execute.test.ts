@@ -1,8 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { RunResult } from '../contract/index.ts';
 import { createEnvironment, type Environment, execute, type ExecuteJob, type TryReport } from './execute.ts';
 import { closedPort, httpServer, rawServer } from './http-probe/servers.ts';
 import { AgentFault } from './check-type.ts';
+import type { ScriptHooks } from './script-hooks.ts';
 import { UrlFields } from './url/spec.ts';
 
 const environment = createEnvironment({ useOsResolver: false });
@@ -158,5 +160,32 @@ describe('a slow process does not blame the target', () => {
     const report = await execute(job(server.url(), { maxResponseTime: 10 }), environment, noCancel);
     expect(requests).toBe(1);
     expect(report.errors.map(({ code }) => code)).toEqual(['HTTP_STATUS', 'MAX_RESPONSE_TIME']);
+  });
+
+  test('with scripts around it a request is never made again', async () => {
+    let requests = 0;
+    const asked: string[] = [];
+    const scripts: ScriptHooks = {
+      run: async ({ phase, request, response, env }) => {
+        asked.push(phase);
+        if (phase === 'setup') await sleep(20).then(() => block(150));
+        return { request, response, env: env ?? {}, log: [], error: null };
+      },
+    };
+    await using server = await httpServer((_, response) => {
+      requests++;
+      response.end();
+      if (requests === 2) setImmediate(() => block(150));
+    });
+    const spec = { request: { url: server.url() }, localSetupScript: 'x', maxResponseTime: 100 };
+    const scripted = { ...job(server.url()), checkType: 'API', spec };
+    // What held this process up while the scripts ran has spoilt nothing.
+    const calm = await execute(scripted, environment, noCancel, scripts);
+    expect(calm.flags).toEqual(NO_FLAGS);
+    expect(calm.measured.eventLoopDelayMs).toBeLessThan(100);
+    const disturbedRun = await execute(scripted, environment, noCancel, scripts);
+    expect(disturbedRun.errors).toMatchObject([{ code: 'AGENT_OVERLOADED' }]);
+    expect(requests).toBe(2);
+    expect(asked).toEqual(['setup', 'teardown', 'setup', 'teardown']);
   });
 });
