@@ -28,8 +28,7 @@ export interface ChildProgram {
   executable?: readonly string[];
   /** The one folder that it may write: its working folder, HOME and TMPDIR. Without, nothing is writable. */
   folder?: string;
-  /** `ping`: ICMP, by native code or the ping program. `listen`: TCP ports of its own. */
-  may: readonly ('ping' | 'listen')[];
+  may: readonly Permission[];
   /** Upper bound of its JavaScript heap, MB. */
   heapMb: number;
   /** The only TCP ports that it may connect to, and no datagrams then; absent: any. */
@@ -39,6 +38,14 @@ export interface ChildProgram {
   /** Node's permission system on top; the profile decides when absent. */
   permission?: boolean;
 }
+
+/**
+ * Beyond its profile. `ping`: ICMP, by native code or the ping program. `listen`: TCP ports of its own.
+ * `unix-sockets`: full Chromium does not start without, the headless shell does; every socket in the file
+ * system is open to it then, the ones of the machine's own services too. `nested-sandbox`: name spaces of
+ * its own, for Chromium's own sandbox (see canNestChromiumSandbox).
+ */
+export type Permission = 'ping' | 'listen' | 'unix-sockets' | 'nested-sandbox';
 
 export interface JobLimits {
   memoryBytes: number;

@@ -3,7 +3,7 @@ import type { Processor } from './syscalls.ts';
 
 /** What a filter leaves open beyond computing, files and the network. */
 export interface FilterOptions {
-  /** Sockets in the file system: Chromium's processes find one another by them. */
+  /** Sockets of the machine: those in the file system cannot be refused one by one. */
   unixSockets: boolean;
   /** UDP. */
   datagrams: boolean;
@@ -13,8 +13,6 @@ export interface FilterOptions {
   listen: boolean;
   /** Name spaces of its own, for Chromium's own sandbox. */
   namespaces: boolean;
-  /** Memory that is a file without a name: it could be executed where no written file can. */
-  memoryFiles: boolean;
   /** Processes that it must not touch: the agent and those above it. */
   protectedPids: readonly number[];
   /** Process groups that it must not signal. */
@@ -67,6 +65,8 @@ const NEVER: Rule = {
     'io_uring_enter',
     'io_uring_register',
     'memfd_secret',
+    // A file without a name could be started as a program where no written file can.
+    'memfd_create',
     'modify_ldt',
     'lookup_dcookie',
     'fanotify_init',
@@ -144,7 +144,6 @@ export function filterCode(processor: Processor, options: FilterOptions): Buffer
     ...signalRules(options),
     ...LIMIT_RULES,
     { calls: ['ioctl'], when: [{ argument: 1, in: [TIOCSTI, TIOCLINUX] }], error: EPERM },
-    ...(options.memoryFiles ? [] : [{ calls: ['memfd_create'], error: EPERM } as const]),
   ]);
 }
 

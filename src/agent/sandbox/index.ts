@@ -5,9 +5,17 @@
  * and ended with everything that it started. A child talks over one channel (file descriptor 3); what a
  * probe prints is never passed on.
  */
-export { startChild, type Child, type ChildExit, type ChildProgram, type JobLimits } from './child.ts';
+export {
+  startChild,
+  type Child,
+  type ChildExit,
+  type ChildProgram,
+  type JobLimits,
+  type Permission,
+} from './child.ts';
 export { hardenSelf } from './kernel.ts';
 export { installedFiles } from './installed-files.ts';
+export { canNestChromiumSandbox } from './nested-sandbox.ts';
 export { requireWalls, sandboxReport, type SandboxReport } from './report.ts';
 export type { Profile } from './profiles.ts';
 export { removeFolder } from './remove-folder.ts';

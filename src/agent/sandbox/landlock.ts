@@ -29,6 +29,7 @@ const SCOPE_SIGNALS = 1 << 1;
 /** From which version of Landlock on the kernel knows a right. Those absent here: from the first. */
 const SINCE = { refer: 2, truncate: 3, tcp: 4, controlDevice: 5, scopes: 6 } as const;
 
+export const WRITE_FILES = RIGHT.writeFile;
 export const READ_FILES = RIGHT.readFile;
 export const READ = RIGHT.readFile | RIGHT.readFolder;
 export const EXECUTE = READ | RIGHT.execute;
@@ -53,18 +54,18 @@ export interface Allowed {
   /** The only ports to connect to; undefined: any. */
   tcpPorts: readonly number[] | undefined;
   /** May bind a TCP socket to a port. */
-  listen: boolean;
+  bind: boolean;
 }
 
 /** What a kernel with this version of Landlock can be asked to refuse, and what is allowed all the same. */
-export function landlockPlan(version: number, { paths, tcpPorts, listen }: Allowed): LandlockPlan {
+export function landlockPlan(version: number, { paths, tcpPorts, bind }: Allowed): LandlockPlan {
   const files = rightsOf(version);
   const knowsTcp = version >= SINCE.tcp;
   const connect = tcpPorts === undefined ? 0 : TCP_CONNECT;
   return {
     handled: {
       files,
-      tcp: knowsTcp ? connect | (listen ? 0 : TCP_BIND) : 0,
+      tcp: knowsTcp ? connect | (bind ? 0 : TCP_BIND) : 0,
       scopes: version >= SINCE.scopes ? SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS : 0,
     },
     paths: paths.map(({ path, rights }) => ({ path, rights: rights & files })),

@@ -11,6 +11,7 @@ import {
   PROGRAMS,
   READ,
   READ_FILES,
+  WRITE_FILES,
   SOCKETS_AND_PIPES,
   WRITE,
 } from './landlock.ts';
@@ -56,6 +57,8 @@ const SYSTEM_FACTS = [
   '/etc/fonts',
   '/sys',
 ];
+/** Settings that the machine's owner gives to every Chromium, and what fonts there are. */
+const CHROMIUM = ['/etc/chromium', '/etc/chromium.d', '/var/cache/fontconfig'];
 const PING_PROGRAMS = ['/usr/local/bin', '/usr/bin', '/bin', '/usr/sbin', '/sbin'];
 /** What the kernel starts first in every program that is not static. */
 const LOADERS = ['/lib64/ld-linux-x86-64.so.2', '/lib/ld-linux-aarch64.so.1', '/lib/ld-musl-x86_64.so.1'];
@@ -103,7 +106,8 @@ function landlockOf(program: ChildProgram, node: string, { landlock }: Mechanism
   const { profile, entry, folder, readable, executable = [], may, tcpPorts } = program;
   const room = ROOMS[profile];
   const give = (rights: number, paths: readonly string[]) => paths.map((path) => ({ path, rights }));
-  const folderRights = WRITE | (room.unixSockets ? SOCKETS_AND_PIPES : 0) | (room.ownPrograms ? PROGRAMS : 0);
+  const folderRights =
+    WRITE | (may.includes('unix-sockets') ? SOCKETS_AND_PIPES : 0) | (room.ownPrograms ? PROGRAMS : 0);
   return landlockPlan(landlock, {
     paths: [
       ...give(READ, [...LIBRARIES, ...DATA, ...NAMES, ...resolverFolder(), ...TLS, ...MACHINE, ...readable]),
@@ -112,15 +116,19 @@ function landlockOf(program: ChildProgram, node: string, { landlock }: Mechanism
         packagesAbove([...readable, fileURLToPath(entry), ...(folder === undefined ? [] : [folder])]),
       ),
       // Not its folders: which processes there are, and what files each has open.
-      ...give(READ_FILES, ['/proc']),
+      ...give(room.systemPrograms ? READ : READ_FILES, ['/proc']),
       ...give(EXECUTE, [node, ...LOADERS, ...executable]),
       ...give(DEVICE, DEVICES),
-      ...(room.systemPrograms ? [...give(EXECUTE, SYSTEM_PROGRAMS), ...give(READ, SYSTEM_FACTS)] : []),
+      ...(room.systemPrograms
+        ? [...give(EXECUTE, SYSTEM_PROGRAMS), ...give(READ, [...SYSTEM_FACTS, ...CHROMIUM])]
+        : []),
+      // Chromium's sandbox maps the users of its name space there.
+      ...(may.includes('nested-sandbox') ? give(WRITE_FILES, ['/proc']) : []),
       ...(may.includes('ping') ? give(EXECUTE, PING_PROGRAMS) : []),
       ...(folder === undefined ? [] : give(folderRights, [folder])),
     ],
     tcpPorts,
-    listen: may.includes('listen') || !room.boundPorts,
+    bind: may.includes('listen') || room.bindsSockets,
   });
 }
 
@@ -152,15 +160,13 @@ function resolverFolder(): string[] {
 function filterOf({ profile, may, tcpPorts }: ChildProgram, mechanisms: Mechanisms): string | null {
   const processor = PROCESSORS[process.arch];
   if (!mechanisms.filter || processor === undefined) return null;
-  const room = ROOMS[profile];
   const code = filterCode(processor, {
-    unixSockets: room.unixSockets,
+    unixSockets: may.includes('unix-sockets'),
     // User code that may reach certain ports only could reach everything else by datagrams.
     datagrams: profile === 'probe' || tcpPorts === undefined,
     icmp: may.includes('ping'),
     listen: may.includes('listen'),
-    namespaces: false,
-    memoryFiles: false,
+    namespaces: may.includes('nested-sandbox'),
     protectedPids: [...new Set([process.pid, process.ppid, 1])],
     protectedGroups: [ownGroup()],
   });

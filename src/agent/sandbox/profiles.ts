@@ -19,10 +19,8 @@ export interface Room {
   systemPrograms: boolean;
   /** Programs in its own folder. */
   ownPrograms: boolean;
-  /** Sockets and pipes in the file system; Chromium refuses to start without. */
-  unixSockets: boolean;
-  /** Binding TCP ports is refused; probes may, to choose the address that they come from. */
-  boundPorts: boolean;
+  /** May bind a TCP socket, to choose the address that it comes from. */
+  bindsSockets: boolean;
 }
 
 export const ROOMS: Readonly<Record<Profile, Room>> = {
@@ -32,8 +30,7 @@ export const ROOMS: Readonly<Record<Profile, Room>> = {
     dataGb: 4,
     systemPrograms: false,
     ownPrograms: false,
-    unixSockets: false,
-    boundPorts: false,
+    bindsSockets: true,
   },
   script: {
     prints: true,
@@ -41,8 +38,7 @@ export const ROOMS: Readonly<Record<Profile, Room>> = {
     dataGb: 1,
     systemPrograms: false,
     ownPrograms: false,
-    unixSockets: false,
-    boundPorts: true,
+    bindsSockets: false,
   },
   browser: {
     prints: true,
@@ -50,8 +46,7 @@ export const ROOMS: Readonly<Record<Profile, Room>> = {
     dataGb: 4,
     systemPrograms: true,
     ownPrograms: false,
-    unixSockets: true,
-    boundPorts: true,
+    bindsSockets: false,
   },
   suite: {
     prints: true,
@@ -59,8 +54,7 @@ export const ROOMS: Readonly<Record<Profile, Room>> = {
     dataGb: 4,
     systemPrograms: true,
     ownPrograms: true,
-    unixSockets: true,
-    boundPorts: true,
+    bindsSockets: false,
   },
 };
 

@@ -1,9 +1,11 @@
-import { spawnSync } from 'node:child_process';
+import { spawnSync, type SpawnSyncReturns } from 'node:child_process';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { messageOf } from '../../kit/errors.ts';
+import type { ChildProgram } from './child.ts';
 import { landlockVersion } from './kernel.ts';
 import { launcherArguments } from './launch.ts';
+import type { Plan } from './launcher.ts';
 import { nextMarker } from './marker.ts';
 import { ffiBinding, planFor, type Mechanisms } from './plan.ts';
 import { PROCESSORS } from './syscalls.ts';
@@ -75,20 +77,43 @@ function without(mechanisms: Mechanisms, complaint: string): Mechanisms | undefi
 
 function attempt(mechanisms: Mechanisms): { holds: Trial['holds']; complaint?: string } {
   const marker = nextMarker();
-  const plan = planFor(
-    {
-      profile: 'script',
-      entry: CHILD,
-      env: {},
-      readable: [dirname(fileURLToPath(CHILD)), ffiBinding()],
-      may: [],
-      heapMb: 64,
-      tcpPorts: [],
-    },
-    { node: process.execPath, args: [fileURLToPath(CHILD), ffiBinding()], env: {}, marker },
-    mechanisms,
+  const ran = runPlan(
+    planFor(
+      {
+        ...TRIED,
+        profile: 'script',
+        may: [],
+        readable: [dirname(fileURLToPath(CHILD)), ffiBinding()],
+        tcpPorts: [],
+      },
+      { node: process.execPath, args: [fileURLToPath(CHILD), ffiBinding()], env: {}, marker },
+      mechanisms,
+    ),
   );
-  const ran = spawnSync(process.execPath, launcherArguments(), {
+  if (ran.status !== 0) {
+    const words = /Error: (.*)/.exec(ran.stderr)?.[1] ?? ran.error?.message ?? `it ended with ${ran.signal}`;
+    return { holds: NOTHING, complaint: words };
+  }
+  const { limits, privileges, ...refused } = JSON.parse(ran.stdout) as Findings;
+  return { holds: { ...refused, privileges: !privileges, limits: limits.includes(String(marker)) } };
+}
+
+const TRIED = { entry: CHILD, env: {}, readable: [], heapMb: 64 } as const;
+
+/** Runs a program of the system behind walls and waits for it. Undefined where there are none. */
+export function runWalled(
+  walls: Pick<ChildProgram, 'profile' | 'may'>,
+  file: string,
+  args: string[],
+): SpawnSyncReturns<string> | undefined {
+  const { mechanisms } = trial();
+  if (mechanisms === null) return undefined;
+  const start = { node: file, args, env: {}, marker: nextMarker() };
+  return runPlan(planFor({ ...TRIED, ...walls }, start, mechanisms));
+}
+
+function runPlan(plan: Plan): SpawnSyncReturns<string> {
+  return spawnSync(process.execPath, launcherArguments(), {
     input: JSON.stringify(plan),
     cwd: '/',
     env: {},
@@ -97,10 +122,4 @@ function attempt(mechanisms: Mechanisms): { holds: Trial['holds']; complaint?: s
     encoding: 'utf8',
     timeout: TRIAL_MS,
   });
-  if (ran.status !== 0) {
-    const words = /Error: (.*)/.exec(ran.stderr)?.[1] ?? ran.error?.message ?? `it ended with ${ran.signal}`;
-    return { holds: NOTHING, complaint: words };
-  }
-  const { limits, privileges, ...refused } = JSON.parse(ran.stdout) as Findings;
-  return { holds: { ...refused, privileges: !privileges, limits: limits.includes(String(marker)) } };
 }
