@@ -19,13 +19,13 @@ const LEVEL = 3;
  * Copies a ZIP archive, Playwright's traces foremost, without the secrets in its members. A member in
  * which nothing is found keeps its packed bytes, so that most of the work is unpacking.
  *
- * @throws Refusal for an archive that cannot be searched
+ * @throws Refusal for an archive that cannot be searched, or the reason of `signal`
  */
 export async function copyArchive(
-  source: FileHandle,
-  size: number,
+  { source, size }: { source: FileHandle; size: number },
   scrubber: Scrubber,
   sink: FileSink,
+  signal?: AbortSignal,
 ): Promise<void> {
   const members = await readMembers(source, size);
   const unpackedBytes = members.reduce((sum, member) => sum + member.size, 0);
@@ -34,7 +34,7 @@ export async function copyArchive(
   }
   const writer = new ZipWriter(sink);
   for (const member of members) {
-    const content = await search(source, member, scrubber);
+    const content = await search(source, member, scrubber, signal);
     const named = { ...member, ...scrubbedName(member, scrubber) };
     if (content === 'clean') {
       await writer.copy(named, readRange(source, member.start, member.packedSize));
@@ -48,10 +48,16 @@ export async function copyArchive(
 }
 
 /** Reads a member once, to see whether anything has to go. */
-async function search(source: FileHandle, member: Member, scrubber: Scrubber): Promise<Content | 'clean'> {
+async function search(
+  source: FileHandle,
+  member: Member,
+  scrubber: Scrubber,
+  signal: AbortSignal | undefined,
+): Promise<Content | 'clean'> {
   let content: Content | undefined;
   let pass = scrubber.pass();
   for await (const chunk of unpacked(source, member)) {
+    signal?.throwIfAborted();
     if (content === undefined) {
       content = memberContent(chunk, member);
       pass = scrubber.pass({ isJson: content === 'json' });

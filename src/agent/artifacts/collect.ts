@@ -75,7 +75,13 @@ async function copyOne(
   path: string,
   to: string,
   roomBytes: number,
-  { folder, scrubber, maxFileBytes = MAX_FILE_BYTES, maxResultBytes = MAX_RESULT_BYTES }: CollectOptions,
+  {
+    folder,
+    scrubber,
+    signal,
+    maxFileBytes = MAX_FILE_BYTES,
+    maxResultBytes = MAX_RESULT_BYTES,
+  }: CollectOptions,
 ): Promise<{ path: string; size: number; sha256: string }> {
   const source = await openAtRest(folder, path);
   try {
@@ -84,7 +90,7 @@ async function copyOne(
     if (size > roomBytes) throw noRoom(size, maxResultBytes);
     const sink = await FileSink.create(to, Math.min(maxFileBytes, roomBytes));
     try {
-      await copyScrubbed({ source, size, name: path }, scrubber, sink);
+      await copyScrubbed({ source, size, name: path }, scrubber, sink, signal);
       return { path: to, ...(await sink.finish()) };
     } catch (error) {
       await sink.discard();

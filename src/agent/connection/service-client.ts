@@ -70,7 +70,7 @@ export class ServiceClient {
         readReply(response).then(resolve, reject);
       },
     );
-    request.once('error', reject);
+    request.on('error', reject);
     if (Buffer.isBuffer(body)) request.end(body);
     else writePieces(request, body).catch(reject);
     try {

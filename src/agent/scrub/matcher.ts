@@ -81,6 +81,8 @@ export class Matcher {
       const byte = bytes[at + depth]!;
       if (this.#byteOf(low, depth) !== byte) low = this.#firstFrom(byte, depth, low, high);
       if (low === high || this.#byteOf(low, depth) !== byte) return longest;
+      // Mostly one pattern is left behind at a time.
+      if (this.#byteOf(high - 1, depth) !== byte) high--;
       if (this.#byteOf(high - 1, depth) !== byte) high = this.#firstFrom(byte + 1, depth, low, high);
     }
   }

@@ -177,6 +177,23 @@ describe('streams', () => {
     expect(inChunks(scrubber, `<${secret}>${secret}`, [100, 5000, 30_000])).toBe(`<${MASK}>${MASK}`);
   });
 
+  test('long secrets of characters of any size, at any length', () => {
+    for (const character of ['x', 'ö', '€', '🔑']) {
+      for (let length = 20; length < 90; length++) {
+        const secret = Array.from({ length }, (_, i) => `${character}${i}`).join('');
+        expect(createScrubber([secret]).text(`<${secret}>`)).toBe(`<${MASK}>`);
+      }
+    }
+  });
+
+  test('texts that nearly are secrets at every place', () => {
+    const secrets = Array.from({ length: 59 }, (_, i) => `${'a'.repeat(i + 4)}b`);
+    const scrubber = createScrubber(secrets);
+    const text = 'a'.repeat(200_000);
+    expect(scrubber.text(text)).toBe(text);
+    expect(scrubber.text(`${text}b`)).toBe(`${'a'.repeat(200_000 - 62)}${MASK}`);
+  });
+
   test('numbers of JSON stay readable, numbers in its strings do not stay', () => {
     const scrubber = createScrubber(['123456', 'token-9876']);
     const json = JSON.stringify({ n: 123456, s: 'pin "123456"', list: [-123456.5], t: 'token-9876' });
