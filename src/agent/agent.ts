@@ -122,7 +122,7 @@ export class Agent {
   }
 
   #scriptRoom({ plan, spool, dataDir }: AgentParts): ScriptRoom {
-    const { log, scriptEntry, findRuntimes } = this.#options;
+    const { log, scriptEntry, findRuntimes, runtimesEveryMs } = this.#options;
     const { apiKey, extraCaCerts } = this.#settings;
     return new ScriptRoom({
       dataDir,
@@ -140,6 +140,7 @@ export class Agent {
       },
       ...(scriptEntry === undefined ? {} : { entry: scriptEntry }),
       ...(findRuntimes === undefined ? {} : { findRuntimes }),
+      ...(runtimesEveryMs === undefined ? {} : { runtimesEveryMs }),
     });
   }
 

@@ -72,7 +72,7 @@ export const agentSettings = {
   }),
   sandbox: setting('SANDBOX', word('best-effort', 'require').default('best-effort'), {
     default: 'best-effort',
-    meaning: 'require refuses to start when a wall around the probe processes is missing.',
+    meaning: 'require refuses to start when a wall around probes and user code is missing.',
   }),
 } as const;
 

@@ -7,7 +7,7 @@ import { chooseDataDir } from './data-dir.ts';
 import type { HealthServer } from './health/index.ts';
 import { ProbePool } from './probes/index.ts';
 import type { Runtime } from './runtimes/index.ts';
-import { requireWalls } from './sandbox/index.ts';
+import { requireWalls, sandboxReport, sweepMarkers } from './sandbox/index.ts';
 import type { AgentSettings } from './settings.ts';
 
 export interface AgentOptions {
@@ -17,6 +17,7 @@ export interface AgentOptions {
   probeEntry?: URL;
   scriptEntry?: URL;
   findRuntimes?: () => readonly Runtime[];
+  runtimesEveryMs?: number;
   linkTiming?: LinkTiming;
   pollForMs?: number;
 }
@@ -43,6 +44,8 @@ export interface RunningAgent {
 export async function startAgent(settings: AgentSettings, options: AgentOptions): Promise<RunningAgent> {
   const { log, probeEntry } = options;
   requireWalls(settings.sandbox, log);
+  const swept = await sweepMarkers();
+  if (swept > 0) log.warn({ jobs: swept }, 'ended what jobs of an agent that is gone had left running');
   const { extraCaCerts } = settings;
   const authorities = extraCaCerts === undefined ? undefined : new ExtraAuthorities(extraCaCerts);
   const plan = planLanes(readMachine(), settings.jobConcurrency);
@@ -89,7 +92,8 @@ async function startRest(
   });
   const done = untilEnd(agent, health);
   done.catch(() => {});
-  log.info({ version, agentId: spool.agentId, healthPort: health.port }, 'agent started');
+  const { state: sandbox, missing } = sandboxReport();
+  log.info({ version, agentId: spool.agentId, healthPort: health.port, sandbox, missing }, 'agent started');
   return {
     healthPort: health.port,
     agentId: spool.agentId,

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { readAgentSettings, startAgent, type AgentSettings, type RunningAgent } from '../agent/index.ts';
+import { hardenSelf } from '../agent/sandbox/index.ts';
 import { createScrubber, secretsOf } from '../agent/scrub/index.ts';
 import { ExitCode } from '../kit/errors.ts';
 import { createLog } from '../kit/log.ts';
@@ -14,6 +15,7 @@ export async function agent({ env, shutdown }: Invocation): Promise<ExitCode> {
   const scrubber = createScrubber(ownSecrets(settings));
   const log = createLog({ level, format, name: 'agent', scrub: (line) => scrubber.text(line) });
   for (const warning of warnings) log.warn({ warning }, 'unknown setting');
+  hardenSelf();
   const running = await startAgent(settings, { log, version: VERSION });
   void endWhenAsked(running, shutdown);
   // The parent that keeps a channel to this process, `vedette up`, took the service with it.

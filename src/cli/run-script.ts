@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { planLanes, readMachine } from '../agent/admission/index.ts';
 import { cancelledReport, faultReport } from '../agent/dispatch/index.ts';
 import { ExecutorFault, type Finished } from '../agent/ports.ts';
-import { requireWalls } from '../agent/sandbox/index.ts';
+import { hardenSelf, requireWalls } from '../agent/sandbox/index.ts';
 import { ScriptRoom, scrubbedReport } from '../agent/scripts/index.ts';
 import type { AgentSettings } from '../agent/settings.ts';
 import type { CheckType } from '../checks/index.ts';
@@ -34,6 +34,7 @@ export async function runScriptCheck(
   check: ScriptCheck,
   signal: AbortSignal,
 ): Promise<{ report: TryReport; kept: Kept[] }> {
+  hardenSelf();
   requireWalls(check.settings.sandbox, check.log);
   const dataDir = mkdtempSync(join(tmpdir(), 'vedette-run-'));
   const room = roomIn(dataDir, check);

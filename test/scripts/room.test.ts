@@ -1,6 +1,8 @@
-import { existsSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import type { AgentOptions } from '../../src/agent/index.ts';
+import type { Runtime } from '../../src/agent/runtimes/index.ts';
 import type { Job, RunResult } from '../../src/contract/index.ts';
 import { startTestAgent, temporaryFolder, type TestAgent } from '../support/agent.ts';
 import { startFakeService, until, type FakeService } from '../support/fake-service.ts';
@@ -15,13 +17,13 @@ interface Bench {
   run(job: Job): Promise<RunResult>;
 }
 
-async function bench(env: Record<string, string> = {}): Promise<Bench> {
+async function bench(env: Record<string, string> = {}, options: Partial<AgentOptions> = {}): Promise<Bench> {
   const service = await startFakeService();
   const folder = temporaryFolder();
   const agent = await startTestAgent(
     service,
     { AGENT_DATA_DIR: folder.path, ...env },
-    { scriptEntry: STAND_IN_SCRIPT, findRuntimes: () => [STAND_IN_RUNTIME] },
+    { scriptEntry: STAND_IN_SCRIPT, findRuntimes: () => [STAND_IN_RUNTIME], ...options },
   );
   onTestFinished(async () => {
     await agent[Symbol.asyncDispose]();
@@ -64,6 +66,27 @@ const healthOf = async ({ agent }: Bench): Promise<Health> =>
 /** Folders of jobs that are under way, or were not removed. */
 const jobFolders = ({ dataDir }: Bench): string[] =>
   readdirSync(join(dataDir, 'work')).filter((name) => existsSync(join(dataDir, 'work', name, 'src')));
+
+/** Processes that were started by `pid`, and by those. */
+function processesUnder(pid: number): number[] {
+  const children = readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((each) => parentOf(each) === pid);
+  return children.flatMap((child) => [child, ...processesUnder(child)]);
+}
+
+/** Undefined for what has ended, whether or not somebody has asked about it. */
+function parentOf(pid: number): number | undefined {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+    return /^State:\s+Z/m.test(status) ? undefined : Number(/^PPid:\s+(\d+)/m.exec(status)?.[1]);
+  } catch {
+    return undefined;
+  }
+}
+
+const lives = (pid: number): boolean => parentOf(pid) !== undefined;
 
 describe('a run', () => {
   test('has its verdict, its log and its times from what its process says', async () => {
@@ -208,8 +231,7 @@ describe('what a process may do', () => {
 
   test('takes too much: ended, and said what of', async () => {
     const b = await bench();
-    const eating = Array.from({ length: 40 }, () => [{ eat: 50 }, { sleep: 20 }]).flat();
-    const eaten = await b.run(stepsJob([...eating, { sleep: 1e6 }]));
+    const eaten = await b.run(stepsJob([{ fork: 6, eat: 150 }, { sleep: 1e6 }]));
     expect(eaten.errors[0]).toMatchObject({
       code: 'MEMORY_LIMIT',
       message: expect.stringContaining('768 MB'),
@@ -243,5 +265,95 @@ describe('warm processes', () => {
       return warm['browser'] === 1 && warm['multistep'] === 1 && warm['api'] === 1;
     });
     expect(jobFolders(b)).toHaveLength(3);
+  });
+});
+
+describe('the end of a run from outside', () => {
+  const daemons = [{ fork: 3 }, { sleep: 1e6 }];
+  const running = (b: Bench): Promise<{ pid: number }> =>
+    until('a running job', async () => (await healthOf(b)).scripts.running[0]);
+
+  test('a cancelled run ends with everything that it started', async () => {
+    const b = await bench();
+    const job = stepsJob(daemons);
+    b.service.offer(job);
+    const { pid } = await running(b);
+    await until('its processes', () => processesUnder(pid).length === 3);
+    const started = processesUnder(pid);
+    const result = await b.service.cancel(job);
+    expect(result.flags).toMatchObject({ isCancelled: true, hasFailures: false });
+    expect([pid, ...started].filter(lives)).toEqual([]);
+    expect((await healthOf(b)).scripts.running).toEqual([]);
+  });
+
+  test('a drain waits for it', async () => {
+    const b = await bench();
+    const job = stepsJob([{ sleep: 700 }, { send: DONE }]);
+    b.service.offer(job);
+    await running(b);
+    await b.agent.drain();
+    expect((await b.service.resultOf(job)).flags.hasFailures).toBe(false);
+    expect(jobFolders(b)).toEqual([]);
+  });
+
+  test('an agent that gives its runs back leaves neither processes nor files', async () => {
+    const b = await bench();
+    b.service.offer(stepsJob(daemons));
+    const { pid } = await running(b);
+    b.agent.kill();
+    await b.agent.done;
+    await b.service.heard('release');
+    expect(lives(pid)).toBe(false);
+    expect(jobFolders(b)).toEqual([]);
+  });
+});
+
+describe('two runs at once', () => {
+  test('have folders of their own', async () => {
+    const b = await bench();
+    const looking = (name: string): Job =>
+      stepsJob([{ look: true }, { sleep: 200 }, { send: DONE }], {}, { script: name });
+    const found = await Promise.all([b.run(looking('first')), b.run(looking('second'))]);
+    expect(found.map((result) => detailOf(result).seen.script)).toEqual(['first', 'second']);
+  });
+});
+
+describe('what cannot run here', () => {
+  test('a runtime that is not installed is our error, with the way to get it', async () => {
+    const b = await bench();
+    const result = await b.run(stepsJob([{ send: DONE }], {}, { runtimeId: '2022.10' }));
+    expect(result.flags).toMatchObject({ hasErrors: true, hasFailures: false });
+    expect(result.errors).toEqual([
+      {
+        code: 'RUNTIME_MISSING',
+        message:
+          'runtime 2022.10 is not installed on this agent; installed: 2026.04; `vedette runtime install 2022.10` installs it',
+        network: false,
+      },
+    ]);
+  });
+
+  test('credit comes with the first runtime, without a new start', async () => {
+    const runtimes: Runtime[] = [];
+    const b = await bench({}, { findRuntimes: () => [...runtimes], runtimesEveryMs: 50 });
+    const { capabilities } = await b.service.heard('hello');
+    expect(capabilities.checkTypes).toEqual(expect.arrayContaining(['BROWSER', 'MULTI_STEP']));
+    const none = await b.service.heard('ready');
+    expect(none.freeByClass).toEqual({ script: 0, browser: 0 });
+    expect((await healthOf(b)).scripts.blocked).toMatch(
+      /^no runtime is installed; `vedette runtime install`/,
+    );
+    b.service.offer(stepsJob([{ send: DONE }]));
+    expect((await b.service.heard('decline')).runs[0]).toMatchObject({ reason: 'no_capacity' });
+
+    runtimes.push(STAND_IN_RUNTIME);
+    await b.service.heard('ready', ({ freeByClass }) => (freeByClass?.browser ?? 0) > 0);
+    expect((await b.run(stepsJob([{ send: DONE }]))).flags.hasFailures).toBe(false);
+  });
+
+  test('processes that do not start are our error, with their last words', async () => {
+    const b = await bench({}, { findRuntimes: () => [{ ...STAND_IN_RUNTIME, flags: ['--no-such-flag'] }] });
+    await until('the reason', async () => (await healthOf(b)).scripts.blocked);
+    expect((await healthOf(b)).scripts.blocked).toContain('bad option: --no-such-flag');
   });
 });

@@ -11,8 +11,9 @@ export type Step =
   | { send: object }
   | { raw: string; times?: number }
   | { print: string; times?: number }
-  | { eat: number }
-  | { fork: number }
+  /** Processes that leave their parent, each with so many MB. */
+  | { fork: number; eat?: number }
+  /** Files of so many MB together. */
   | { fill: number }
   | { sleep: number }
   | { exit: number }
@@ -23,7 +24,6 @@ const channel = new Socket({ fd: 3, readable: true, writable: true });
 channel.on('error', () => process.exit(1));
 channel.on('close', () => process.exit(0));
 const send = (message: object): void => void writeSync(3, `${JSON.stringify(message)}\n`);
-const hoard: Buffer[] = [];
 
 interface Message {
   t: string;
@@ -36,9 +36,8 @@ async function run(message: Message): Promise<void> {
     if ('send' in step) send(step.send);
     else if ('raw' in step) await repeat(step.times, (done) => channel.write(step.raw, done));
     else if ('print' in step) await repeat(step.times, (done) => process.stdout.write(step.print, done));
-    else if ('eat' in step) hoard.push(Buffer.alloc(step.eat * 1024 * 1024, 1));
-    else if ('fork' in step) for (let i = 0; i < step.fork; i++) daemon();
-    else if ('fill' in step) writeFileSync('large', Buffer.alloc(step.fill * 1024 * 1024));
+    else if ('fork' in step) for (let i = 0; i < step.fork; i++) daemon(step.eat ?? 0);
+    else if ('fill' in step) fill(step.fill);
     else if ('sleep' in step) await repeat(1, (done) => setTimeout(done, step.sleep));
     else if ('exit' in step) process.exit(step.exit);
     else tell(message);
@@ -49,8 +48,14 @@ async function repeat(times = 1, act: (done: () => void) => void): Promise<void>
   for (let i = 0; i < times; i++) await new Promise<void>(act);
 }
 
-function daemon(): void {
-  spawn('/usr/bin/sleep', ['1000'], { detached: true, stdio: 'ignore', env: {} }).unref();
+function daemon(megabytes: number): void {
+  const program = `globalThis.hoard = Buffer.alloc(${megabytes} * 2 ** 20, 1); setInterval(() => {}, 1000)`;
+  spawn(process.execPath, ['-e', program], { detached: true, stdio: 'ignore', env: {} }).unref();
+}
+
+function fill(megabytes: number): void {
+  const piece = Buffer.alloc(10 * 1024 * 1024);
+  for (let i = 0; i < megabytes / 10; i++) writeFileSync(`large-${i}`, piece);
 }
 
 function tell({ entry, env }: Message): void {

@@ -40,9 +40,10 @@ export interface ScriptRoomOptions {
   /** For tests. */
   entry?: URL;
   findRuntimes?: () => readonly Runtime[];
+  /** How often runtimes are looked for and spares counted, ms. */
+  runtimesEveryMs?: number;
 }
 
-/** How often runtimes are looked for and spares counted. */
 const LOOK_MS = 5_000;
 
 /** The processes that run user code, one per job. */
@@ -96,7 +97,7 @@ export class ScriptRoom {
     await this.prepare();
     this.#pool.start();
     while (!signal.aborted) {
-      await sleep(LOOK_MS, signal).catch(() => {});
+      await sleep(this.#options.runtimesEveryMs ?? LOOK_MS, signal).catch(() => {});
       if (this.#runtimes.look()) {
         this.#options.log.info({ runtimes: this.runtimes }, 'runtimes');
         this.#options.events.onChange();
