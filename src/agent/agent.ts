@@ -97,7 +97,7 @@ export class Agent {
       takeNewId: () => spool.renameAgent(),
       version,
       checkTypes: types.map(({ name }) => name),
-      abilities: () => ({ runtimes: this.#scripts.runtimes, sandbox: sandboxReport() }),
+      abilities: () => ({ runtimes: this.#scripts.runtimes, sandbox: shownSandbox() }),
       apiKey: settings.apiKey,
       onWelcome: () => {
         this.#uploader.welcomed();
@@ -293,6 +293,12 @@ export class Agent {
       spares: this.#scripts.spares,
     };
   }
+}
+
+/** The service takes sentences of 100 characters. */
+function shownSandbox(): { state: string; missing: string[] } {
+  const { state, missing } = sandboxReport();
+  return { state, missing: missing.slice(0, 100).map((text) => text.slice(0, 100)) };
 }
 
 /** Types whose runs this machine is too small for are not offered. */

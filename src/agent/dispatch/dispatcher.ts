@@ -313,7 +313,8 @@ export class Dispatcher implements RunHolder {
       else {
         const result = resultOf(run.job, finished);
         recorder.tryFinished(run.job, result);
-        await sink.accept(result, run.job.lane, finished.files);
+        // A report that could not be read has no manifest, and the service takes no files without one.
+        await sink.accept(result, run.job.lane, result.artifacts === undefined ? [] : finished.files);
       }
     } catch (error) {
       log.error({ runId: run.job.runId, detail: messageOf(error) }, 'a run could not be brought to its end');

@@ -6,6 +6,7 @@ import {
   type ScriptHooks,
 } from '../../checks/script-hooks.ts';
 import type { Job } from '../../contract/index.ts';
+import { wallMs } from '../../kit/clock.ts';
 import { ExecutorFault } from '../ports.ts';
 import { createScrubber, secretsOf, type Scrubber } from '../scrub/index.ts';
 import { snippetFiles, variablesOf, type ApiDefinition } from './definition.ts';
@@ -101,7 +102,7 @@ export class ApiScripts implements ScriptHooks {
   }
 
   #receive(message: FromScript): void {
-    if (message.t === 'log') this.#log.add(message.level, message.text, message.at);
+    if (message.t === 'log') this.#log.add(message.level, message.text, message.at || wallMs());
     else if (message.t === 'secret') this.scrubber.add(message.value);
     else if (message.t === 'phase-done') this.#done.resolve(message);
     else if (message.t === 'leaving') this.#leaving = message;

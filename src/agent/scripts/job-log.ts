@@ -13,7 +13,7 @@ interface Entry {
 
 /** Of all entries of one job. A result of 1 MiB holds the log, the detail and the errors. */
 const MAX_CHARS = 250_000;
-const MAX_LINES = 5_000;
+const MAX_LINES = 2_000;
 const MAX_LINE_CHARS = 10_000;
 /** Pieces that are printed this soon after one another are one text, so that no secret hides in a seam. */
 const SEAM_MS = 100;

@@ -129,3 +129,10 @@ test.each([
   const end = done({ verdict: 'failed', errors: [{ message }] });
   expect(judge(end, facts, false).failures[0]!.network).toBe(network);
 });
+
+test('texts of any length and number are bounded', () => {
+  const errors = Array.from({ length: 500 }, () => ({ message: 'm'.repeat(1e5), stack: 's'.repeat(1e5) }));
+  const judged = judge(done({ verdict: 'failed', errors }), facts, false);
+  expect(JSON.stringify(judged).length).toBeLessThan(300_000);
+  expect(judged.errors).toHaveLength(20);
+});

@@ -38,11 +38,30 @@ const LATE = /\btime(d)?[ -]?out\b|\bTimeoutError\b|\bexceeded while\b/i;
 
 /** A time that ran out proves nothing when this machine stood still for a good part of it. */
 export function judge(end: JobEnd, facts: JobFacts, isStarved: boolean): Judged {
-  const judged = judgeEnd(end, facts);
+  const judged = bounded(judgeEnd(end, facts));
   if (!judged.isLate || !isStarved) return judged;
   const message =
     'this agent was too busy to judge the target: its own delays may be why the time of the script ran out';
   return { ...judged, verdict: 'error', failures: [failureOf('AGENT_OVERLOADED', message)] };
+}
+
+/** User code may throw texts of any length, any number of times. */
+const MAX_ERRORS = 20;
+const MAX_TEXT_CHARS = 4_000;
+
+function bounded(judged: Judged): Judged {
+  const cut = (text: string): string =>
+    text.length > MAX_TEXT_CHARS ? `${text.slice(0, MAX_TEXT_CHARS)}…` : text;
+  const errors = judged.errors.slice(0, MAX_ERRORS).map((error) => ({
+    ...error,
+    message: cut(error.message),
+    ...(error.stack === undefined ? {} : { stack: cut(error.stack) }),
+    ...(error.file === undefined ? {} : { file: cut(error.file) }),
+  }));
+  const failures = judged.failures
+    .slice(0, MAX_ERRORS)
+    .map((failure) => ({ ...failure, message: cut(failure.message) }));
+  return { ...judged, errors, failures };
 }
 
 function judgeEnd(end: JobEnd, facts: JobFacts): Judged {

@@ -20,8 +20,10 @@ export interface RunFacts {
   eventLoopDelayMs: number;
 }
 
-/** Together with the log and the errors it stays below what a spooled result may have. */
-const MAX_DETAIL_CHARS = 400_000;
+/** Of what the run reports beside its log and its errors. */
+const MAX_DETAIL_CHARS = 300_000;
+/** Below the 1 MiB that a spooled result may have; control characters take six times their room as JSON. */
+const MAX_REPORT_CHARS = 900_000;
 const NO_ERRORS = { consoleErrors: 0, networkErrors: 0, documentErrors: 0, userScriptErrors: 0 };
 /** Results with a place of their own in the detail; the rest are assets. */
 const OWN_PLACE: ReadonlySet<Artifact['kind']> = new Set(['trace', 'video', 'report']);
@@ -67,7 +69,7 @@ export function reportOf(facts: RunFacts): TryReport {
       isCancelled: false,
       overMaxResponseTime: false,
     },
-    errors: judged.failures.slice(0, 100),
+    errors: judged.failures,
     phases: {},
     statusCode: null,
     measured: { eventLoopDelayMs, resolvedAddress: null },
@@ -93,6 +95,19 @@ function boundedDetail({ detail, log }: RunFacts): Record<string, unknown> {
     log.push({ time: wallMs(), msg: `${name} is left out: it has ${chars} characters`, level: 'WARN' });
   }
   return Object.fromEntries(kept);
+}
+
+/** Drops the older half of the log until the report can be spooled with its detail. */
+export function fitting(report: TryReport): TryReport {
+  const [result] = Object.values(report.detail);
+  const log = (result as { jobLog?: ScriptLogLine[] } | undefined)?.jobLog ?? [];
+  while (log.length > 1 && JSON.stringify(report).length > MAX_REPORT_CHARS) {
+    const dropped = log.splice(0, Math.ceil(log.length / 2));
+    const msg = `${dropped.length} lines were left out: the result would be too long`;
+    log.unshift({ time: dropped[0]!.time, msg, level: 'WARN' });
+    if (log.length === 2) log.pop();
+  }
+  return report;
 }
 
 /** Times stay as they are, whatever a secret looks like. */

@@ -164,7 +164,11 @@ export class ScriptRoom {
     const child = await this.#pool.take(kind, this.#runtimes.choose(runtimeId), signal);
     if (child === undefined) return undefined;
     this.#busy.add(child);
-    void child.ended.then((end) => this.#options.events.onEnded(kind, causeOf(end)));
+    void child.ended.then((end) => {
+      const cause = causeOf(end);
+      // Ended from here.
+      if (cause !== 'killed') this.#options.events.onEnded(kind, cause);
+    });
     try {
       return await work(child, (job) => this.#around(job, kind));
     } finally {

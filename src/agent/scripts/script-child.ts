@@ -51,11 +51,9 @@ export class ScriptChild {
     const ready = Promise.withResolvers<boolean>();
     this.#read(() => ready.resolve(true));
     this.ended = this.#untilEnd();
-    this.ready = Promise.race([
-      ready.promise,
-      this.ended.then(() => false),
-      sleep(START_MS).then(() => false),
-    ]);
+    const timer = setTimeout(() => ready.resolve(false), START_MS);
+    void this.ended.then(() => ready.resolve(false));
+    this.ready = ready.promise.finally(() => clearTimeout(timer));
     this.send(warmUp);
   }
 
@@ -65,9 +63,6 @@ export class ScriptChild {
   /** Memory of all its processes now. */
   get memoryBytes(): number {
     return this.#child.usage().memoryBytes;
-  }
-  get peakMemoryBytes(): number {
-    return this.#child.usage().peakMemoryBytes;
   }
 
   /** Why it did not become ready. To be asked only before it got a job: user code may print anything. */

@@ -11,7 +11,7 @@ import { JobLog } from './job-log.ts';
 import { judge, type Done, type JobEnd, type Judged, type Leaving } from './outcome.ts';
 import { heapMbOf } from './program.ts';
 import type { Findings, FromScript } from './protocol.ts';
-import { reportOf, scrubbedReport } from './report.ts';
+import { fitting, reportOf, scrubbedReport } from './report.ts';
 import type { ScriptChild } from './script-child.ts';
 import type { Starvation } from './starvation.ts';
 
@@ -75,7 +75,7 @@ export class ScriptRun {
   #receive(message: FromScript): void {
     switch (message.t) {
       case 'log':
-        this.#log.add(message.level, message.text, message.at);
+        this.#log.add(message.level, message.text, message.at || wallMs());
         break;
       case 'secret':
         this.#scrubber.add(message.value);
@@ -137,7 +137,7 @@ export class ScriptRun {
       log: this.#log.take(this.#scrubber),
       files,
     });
-    return { report: scrubbedReport(report, this.#scrubber), files, refused };
+    return { report: fitting(scrubbedReport(report, this.#scrubber)), files, refused };
   }
 
   /** A verdict without its files is worth more than none. */

@@ -183,7 +183,7 @@ export class WarmPool {
     this.startError = child.startError() || 'it said nothing';
     this.#options.log.error(
       { kind, pid: child.pid, detail: this.startError },
-      'a script process did not start',
+      'a script process ended before it had a job',
     );
     this.#options.onChange();
   }
