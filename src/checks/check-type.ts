@@ -3,6 +3,7 @@ import type { Resolver } from './resolve.ts';
 import type { Limiter } from './limiter.ts';
 import type { PhaseScripts } from './api-scripts.ts';
 import type { ScriptHooks } from './script-hooks.ts';
+import type { TargetPolicy } from './target-policy/index.ts';
 
 /** What a runner may touch. No globals, no process.env, no child processes but through `ping`. */
 export interface RunContext {
@@ -11,6 +12,8 @@ export interface RunContext {
   /** Proxy for HTTP targets, or null. */
   readonly proxyUrl: string | null;
   readonly resolver: Resolver;
+  /** What may be connected to; asked with every address, right before. */
+  readonly targets: TargetPolicy;
   /** Bounds TLS handshakes under way in this process: 64 at once would add 33–56 ms to each. */
   readonly handshakes: Limiter;
   /** Runs the scripts around an API check's request; null where nothing can. */

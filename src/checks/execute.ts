@@ -16,11 +16,13 @@ import { findCheckType } from './registry.ts';
 import type { Resolver } from './resolve.ts';
 import { createResolver, type ResolverOptions } from './resolver/index.ts';
 import type { ScriptHooks } from './script-hooks.ts';
+import { parsePolicy, type TargetPolicy } from './target-policy/index.ts';
 import { roundMs } from './verdict.ts';
 
 /** What all checks of one process share. Made once by the process that runs them. */
 export interface Environment {
   readonly resolver: Resolver;
+  readonly targets: TargetPolicy;
   readonly handshakes: Limiter;
   readonly loopDelay: LoopDelay;
 }
@@ -47,10 +49,18 @@ const STOP_GRACE_MS = 1000;
 /** How often a try is made again because this process was too slow to judge it. */
 const MAX_REPEATS = 2;
 
-export function createEnvironment(options: ResolverOptions): Environment {
+export interface EnvironmentOptions extends ResolverOptions {
+  /** BLOCKED_TARGETS and ALLOWED_TARGETS as they were set. */
+  policy?: { blocked: string; allowed: string } | undefined;
+}
+
+/** @throws RangeError when a name server or an entry of the policy is not one */
+export function createEnvironment(options: EnvironmentOptions): Environment {
+  const { blocked, allowed } = options.policy ?? { blocked: '', allowed: '' };
   warmTls();
   return {
     resolver: createResolver(options),
+    targets: parsePolicy(blocked, allowed),
     handshakes: new Limiter(HANDSHAKES),
     loopDelay: new LoopDelay(),
   };

@@ -9,6 +9,7 @@ import {
   type CheckType,
 } from '../../src/checks/index.ts';
 import { Limiter } from '../../src/checks/limiter.ts';
+import { OPEN_POLICY } from '../../src/checks/target-policy/index.ts';
 
 const folder = join(import.meta.dirname, '../../src/checks');
 
@@ -116,6 +117,7 @@ function abortedContext(): Parameters<CheckType['run']>[1] {
       servers: () => [],
     },
     handshakes: new Limiter(1),
+    targets: OPEN_POLICY,
     scripts: null,
   };
 }

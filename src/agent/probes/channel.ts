@@ -8,6 +8,8 @@ import type { Job } from '../../contract/index.ts';
 export interface ProbeSetup {
   /** Resolve targets' names through the operating system. */
   useOsResolver: boolean;
+  /** What targets may be reached: the settings as they were written. */
+  policy?: { blocked: string; allowed: string };
 }
 
 /** From the agent to a probe process. `setup` comes first; `n` numbers the tries of one probe. */

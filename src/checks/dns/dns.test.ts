@@ -13,6 +13,7 @@ import {
 } from '../../../test/support/dns-server.ts';
 import type { RunContext } from '../check-type.ts';
 import { Limiter } from '../limiter.ts';
+import { OPEN_POLICY } from '../target-policy/index.ts';
 import { createResolver } from '../resolver/index.ts';
 import { dns } from './index.ts';
 
@@ -37,6 +38,7 @@ const context = (servers: string[] = ['127.0.0.1:1'], more: Partial<RunContext> 
     resolvConf: '/dev/null',
   }),
   handshakes: new Limiter(1),
+  targets: OPEN_POLICY,
   scripts: null,
   ...more,
 });

@@ -21,6 +21,7 @@ import {
   TYPE,
   type ServerAddress,
 } from '../dns-wire/index.ts';
+import { permitted } from '../permit.ts';
 import { NameError } from '../resolve.ts';
 import { fillTemplate, variablesOf } from '../templates.ts';
 import { judge, roundMs } from '../verdict.ts';
@@ -79,13 +80,15 @@ function filled(spec: Spec): Spec {
   };
 }
 
-async function ask(spec: Spec, { resolver, signal }: RunContext): Promise<Answer> {
+async function ask(spec: Spec, context: RunContext): Promise<Answer> {
+  const { resolver, targets, signal } = context;
   const { query, recordType, protocol, nameServer, port } = spec.request;
   const question: DnsQuestion = { name: encodeName(toAscii(query)), type: TYPE[recordType]!, protocol };
   let answered: Answered;
   if (nameServer === undefined) answered = await askAny(question, resolver.servers(), signal);
   else {
-    const server = await addressOf(nameServer, port ?? 53, resolver, signal);
+    const servers = await serversAt(nameServer, port ?? 53, resolver, signal);
+    const server = permitted(targets, nameServer, port ?? 53, servers)[0]!;
     answered = await askServer(question, server, QUERY_LIMIT_MS, signal);
   }
   const { reply, responseTimeMs } = answered;
@@ -103,17 +106,17 @@ async function ask(spec: Spec, { resolver, signal }: RunContext): Promise<Answer
 }
 
 /** IPv4 first; a name server that has IPv6 only is asked over that. */
-async function addressOf(
+async function serversAt(
   nameServer: string,
   port: number,
   resolver: RunContext['resolver'],
   signal: AbortSignal,
-): Promise<ServerAddress> {
+): Promise<ServerAddress[]> {
   const literal = parseServer(nameServer.replace(/^\[(.*)\]$/, '$1'), port);
-  if (literal) return { ...literal, port };
-  const resolve = async (family: 4 | 6): Promise<ServerAddress> => {
+  if (literal) return [{ ...literal, port }];
+  const resolve = async (family: 4 | 6): Promise<ServerAddress[]> => {
     const { addresses } = await resolver.resolve(nameServer, family, signal);
-    return { address: addresses[0]!.address, port };
+    return addresses.map(({ address }) => ({ address, port }));
   };
   try {
     return await resolve(4);

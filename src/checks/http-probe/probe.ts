@@ -3,6 +3,7 @@ import { validateHeaderName, validateHeaderValue } from '../../kit/node-http.ts'
 import type { AgentFault } from '../check-type.ts';
 import type { Limiter } from '../limiter.ts';
 import type { Resolver } from '../resolve.ts';
+import type { TargetPolicy } from '../target-policy/index.ts';
 import type { TimingPhases, Timings } from '../timings.ts';
 import { exchange, type Exchanged, type Head, single, type WireRequest } from './exchange.ts';
 import { TargetFailure } from './failure.ts';
@@ -16,6 +17,7 @@ import { type LogLine, Trip } from './trip.ts';
 export interface ProbeContext {
   signal: AbortSignal;
   resolver: Resolver;
+  targets: TargetPolicy;
   handshakes: Limiter;
   proxyUrl: string | null;
 }

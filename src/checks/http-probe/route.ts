@@ -2,6 +2,8 @@ import { connect, isIP, type Socket } from 'node:net';
 import { monoMs } from '../../kit/clock.ts';
 import { NameError, type Resolution } from '../resolve.ts';
 import { localFaultOf } from '../local-fault.ts';
+import { permitted } from '../permit.ts';
+import { OPEN_POLICY, type TargetPolicy } from '../target-policy/index.ts';
 import { ConnectError, connectFailure, TargetFailure } from './failure.ts';
 import { hostOf, openTunnel, portOf, type Proxy, proxyUnreachable } from './proxy.ts';
 import { secure, type Secured, type TlsFacts } from './tls.ts';
@@ -21,6 +23,8 @@ const NEXT_ADDRESS_MS = 5000;
  * places of 20 ms let 200 checks a second of far targets through.
  */
 const HANDSHAKE_PLACE_MS = 20;
+/** Behind a proxy there may be no name server for targets at all. */
+const NAME_BEHIND_PROXY_MS = 300;
 
 /** Opens the way to `url`, through the proxy if there is one. */
 export async function openRoute(url: URL, trip: Trip, alpn: string[]): Promise<Route> {
@@ -43,8 +47,9 @@ export async function openRoute(url: URL, trip: Trip, alpn: string[]): Promise<R
 }
 
 async function reach(url: URL, trip: Trip, known: Resolution | null = null): Promise<Socket> {
-  const { proxy } = trip.options;
-  if (proxy === null) return await connectTo(hostOf(url), portOf(url), trip, known);
+  const { proxy, targets } = trip.options;
+  if (proxy === null) return await connectTo(hostOf(url), portOf(url), trip, targets, known);
+  await trip.clock.pausedWhile(judgeBehindProxy(url, trip));
   const socket = await connectToProxy(proxy, trip);
   trip.proxyReached = true;
   trip.endpoint = `${url.host} through ${proxy.name}`;
@@ -54,9 +59,23 @@ async function reach(url: URL, trip: Trip, known: Resolution | null = null): Pro
   return trip.hold(tunnel);
 }
 
+/**
+ * The proxy resolves the name and connects, so its own rules are the wall. What is plain from here is not
+ * even asked of it: names, addresses, and names that this agent can resolve as well.
+ */
+async function judgeBehindProxy(url: URL, trip: Trip): Promise<void> {
+  const { resolver, targets, family, signal } = trip.options;
+  const [host, port] = [hostOf(url), portOf(url)];
+  const soon = AbortSignal.any([signal, AbortSignal.timeout(NAME_BEHIND_PROXY_MS)]);
+  const found = await resolver.resolve(host, family, soon).catch(() => null);
+  signal.throwIfAborted();
+  if (found !== null) permitted(targets, host, port, found.addresses);
+  else permitted(targets, host, port, [{ address: null }]);
+}
+
 async function connectToProxy(proxy: Proxy, trip: Trip): Promise<Socket> {
   try {
-    const socket = await connectTo(proxy.host, proxy.port, trip, null);
+    const socket = await connectTo(proxy.host, proxy.port, trip, OPEN_POLICY, null);
     // The proxy's name is not what the result is about.
     trip.address = null;
     if (proxy.protocol === 'http:') return socket;
@@ -98,9 +117,19 @@ async function lookUp(host: string, trip: Trip, family: 4 | 6): Promise<Resoluti
   return resolution;
 }
 
-async function connectTo(host: string, port: number, trip: Trip, known: Resolution | null): Promise<Socket> {
+async function connectTo(
+  host: string,
+  port: number,
+  trip: Trip,
+  targets: TargetPolicy,
+  known: Resolution | null,
+): Promise<Socket> {
   const { family } = trip.options;
-  const resolution = known ?? (await lookUp(host, trip, family));
+  const open = ({ addresses, ...more }: Resolution): Resolution => ({
+    ...more,
+    addresses: permitted(targets, host, port, addresses),
+  });
+  const resolution = open(known ?? (await lookUp(host, trip, family)));
   try {
     return await connectAny(resolution, port, trip);
   } catch (error) {
@@ -111,7 +140,7 @@ async function connectTo(host: string, port: number, trip: Trip, known: Resoluti
       error.familyUnusable && resolution.source !== 'literal' ? await otherFamily(host, trip) : null;
     if (other === null) throw fault;
     trip.note(`IPv${family} does not work on this machine (${error.code}), trying the other family`);
-    return await connectAny(other, port, trip).catch(async (second: unknown) => {
+    return await connectAny(open(other), port, trip).catch(async (second: unknown) => {
       if (!(second instanceof ConnectError)) throw second;
       throw (await localFaultOf(second.cause, second.address)) ?? connectFailure(second);
     });

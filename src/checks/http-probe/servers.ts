@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, createServer as createTcpServer, type Server, type Socket } from 'node:net';
 import { Limiter } from '../limiter.ts';
+import { OPEN_POLICY } from '../target-policy/index.ts';
 import { NameError, type Resolver } from '../resolve.ts';
 import type { RunContext } from '../check-type.ts';
 
@@ -84,6 +85,7 @@ export function testContext(more: Partial<RunContext> = {}): RunContext {
     proxyUrl: null,
     resolver: namesResolver({}),
     handshakes: new Limiter(8),
+    targets: OPEN_POLICY,
     scripts: null,
     ...more,
   };

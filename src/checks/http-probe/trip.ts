@@ -5,6 +5,7 @@ import type { Limiter } from '../limiter.ts';
 import { NameError, type Resolver } from '../resolve.ts';
 import { PhaseClock } from '../timings.ts';
 import { exchangeFailure, TargetFailure } from './failure.ts';
+import type { TargetPolicy } from '../target-policy/index.ts';
 import type { Proxy } from './proxy.ts';
 
 export interface LogLine {
@@ -17,6 +18,7 @@ export interface LogLine {
 export interface TripOptions {
   signal: AbortSignal;
   resolver: Resolver;
+  targets: TargetPolicy;
   handshakes: Limiter;
   family: 4 | 6;
   skipSSL: boolean;

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { inNamespace, noNamespaces } from '../../../test/support/network-namespace.ts';
 import type { RunContext } from '../check-type.ts';
 import { Limiter } from '../limiter.ts';
+import { OPEN_POLICY } from '../target-policy/index.ts';
 import { createResolver } from '../resolver/index.ts';
 import { ping } from './backend.ts';
 import { icmp } from './index.ts';
@@ -13,6 +14,7 @@ const context = (signal = never): RunContext => ({
   proxyUrl: null,
   resolver: createResolver({ servers: ['127.0.0.1:1'], useOsResolver: false, hostsFile: '/dev/null' }),
   handshakes: new Limiter(1),
+  targets: OPEN_POLICY,
   scripts: null,
 });
 const check = (request: object = {}, more: object = {}) => ({

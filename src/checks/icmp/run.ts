@@ -10,6 +10,7 @@ import {
   type Runner,
 } from '../check-type.ts';
 import { localFaultOf } from '../local-fault.ts';
+import { permitted } from '../permit.ts';
 import { NameError, type Resolution } from '../resolve.ts';
 import { fillTemplate, variablesOf } from '../templates.ts';
 import { judge, roundMs } from '../verdict.ts';
@@ -75,7 +76,7 @@ function emptyReport({ request, environmentVariables }: Spec): Report {
 }
 
 /** The reason why nothing could be sent, if it is the target's. */
-async function pingInto(report: Report, { resolver, signal }: RunContext): Promise<Failure | null> {
+async function pingInto(report: Report, { resolver, targets, signal }: RunContext): Promise<Failure | null> {
   let resolution: Resolution;
   try {
     resolution = await resolver.resolve(report.hostname, report.ipFamily === 'IPv6' ? 6 : 4, signal);
@@ -83,7 +84,7 @@ async function pingInto(report: Report, { resolver, signal }: RunContext): Promi
     if (!(error instanceof NameError)) throw error;
     return { code: error.code, message: error.message, network: true };
   }
-  const { address, family } = resolution.addresses[0]!;
+  const { address, family } = permitted(targets, report.hostname, null, resolution.addresses)[0]!;
   report.resolvedIp = address;
   // A literal and a machine without IPv6 decide themselves.
   report.ipFamily = family === 6 ? 'IPv6' : 'IPv4';

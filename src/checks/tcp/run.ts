@@ -11,6 +11,7 @@ import {
   TIMEOUT_DOUBT_MS,
 } from '../check-type.ts';
 import { localFaultOf } from '../local-fault.ts';
+import { permitted } from '../permit.ts';
 import { cut } from '../preview.ts';
 import { NameError, type Resolution } from '../resolve.ts';
 import { fillTemplate, variablesOf } from '../templates.ts';
@@ -92,7 +93,11 @@ async function attempt(spec: Spec, context: RunContext, progress: Progress): Pro
   progress.phases['dns'] = roundMs(progress.resolution.durationMs);
 
   const startedMs = monoMs();
-  const targets = progress.resolution.addresses.map(({ address }) => ({ address, port }));
+  const { addresses } = progress.resolution;
+  const targets = permitted(context.targets, hostname, port, addresses).map(({ address }) => ({
+    address,
+    port,
+  }));
   const connected = await connectInTurn(targets, context.signal);
   progress.phases['connection'] = roundMs(monoMs() - startedMs);
   if ('attempts' in connected) return connectionFailure(connected.attempts, progress);

@@ -4,6 +4,7 @@ import { afterEach, expect, test } from 'vitest';
 import { inNamespace, noNamespaces } from '../../../test/support/network-namespace.ts';
 import type { RunContext } from '../check-type.ts';
 import { Limiter } from '../limiter.ts';
+import { OPEN_POLICY } from '../target-policy/index.ts';
 import { createResolver } from '../resolver/index.ts';
 import { connectInTurn, readAnswer } from './connection.ts';
 import { tcp } from './index.ts';
@@ -43,6 +44,7 @@ const context = (more: Partial<RunContext> = {}): RunContext => ({
   proxyUrl: null,
   resolver: createResolver({ servers: ['127.0.0.1:1'], useOsResolver: false, hostsFile: '/dev/null' }),
   handshakes: new Limiter(1),
+  targets: OPEN_POLICY,
   scripts: null,
   ...more,
 });
@@ -199,7 +201,9 @@ test.skipIf(noNamespaces !== '')(`a missing route is the fault of the agent${ski
     '',
     `const { tcp } = await import(${moduleOf('./index.ts')});
      const { createResolver } = await import(${moduleOf('../resolver/index.ts')});
-     const context = { signal: new AbortController().signal, resolver: createResolver({ useOsResolver: false }) };
+     const { OPEN_POLICY: targets } = await import(${moduleOf('../target-policy/index.ts')});
+     const resolver = createResolver({ useOsResolver: false });
+     const context = { signal: new AbortController().signal, resolver, targets };
      const spec = { request: { hostname: '192.0.2.1', port: 80 } };
      console.log(JSON.stringify(await tcp.run(spec, context).catch(({ name, code }) => [name, code])));`,
   );
