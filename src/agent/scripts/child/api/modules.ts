@@ -85,7 +85,8 @@ export class Modules {
       nativeRequire(from)(specifier);
     } catch (error) {
       if (!isOnlyImportable(error)) return;
-      this.#imported.set(specifier, await importerOf(from)(specifier));
+      const namespace = await importerOf(from)(specifier);
+      this.#imported.set(specifier, { __esModule: true, ...Object(namespace) });
     }
   }
 
