@@ -1,0 +1,3 @@
+import { smoke } from '../smoke.mjs';
+
+await smoke(import.meta.url, (name) => import(name));
