@@ -71,6 +71,9 @@ test.each([
   ['HTTPS_PROXY', 'proxy:3128'],
   ['USE_OS_DNS_RESOLVER', 'maybe'],
   ['SANDBOX', 'none'],
+  ['BLOCKED_TARGETS', '10.0.0.0/8 10.0.0.0/33'],
+  ['ALLOWED_TARGETS', 'http://shop.example'],
+  ['SCRIPT_EGRESS', 'closed'],
 ])('%s=%s ends the start with one line that names it', (name, value) => {
   expect(() => readAgentSettings({ ...needed, [name]: value })).toThrow(
     new RegExp(`^${name}="${value}": .*allowed`),

@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { parsePolicy } from '../checks/target-policy/index.ts';
+import { messageOf } from '../kit/errors.ts';
 import { logSettings } from '../kit/log.ts';
 import {
   httpUrl,
@@ -16,6 +18,19 @@ const seconds = (min: number, max: number, normal: number): z.ZodType<number> =>
   integer(min, max)
     .default(normal)
     .transform((n) => n * 1000);
+
+/** Entries of a target policy; the first that means nothing is named. */
+const targets = (name: 'BLOCKED_TARGETS' | 'ALLOWED_TARGETS'): z.ZodType<string> =>
+  z
+    .string()
+    .default('')
+    .superRefine((text, ctx) => {
+      try {
+        parsePolicy(name === 'BLOCKED_TARGETS' ? text : '', name === 'ALLOWED_TARGETS' ? text : '');
+      } catch (error) {
+        ctx.addIssue({ code: 'custom', message: messageOf(error).replace(`${name}: `, '') });
+      }
+    });
 
 /** The agent's settings: one list for parsing and for the README. */
 export const agentSettings = {
@@ -69,6 +84,18 @@ export const agentSettings = {
   useOsResolver: setting('USE_OS_DNS_RESOLVER', switchValue().default(false), {
     default: 'off',
     meaning: "Resolve targets' names through the operating system.",
+  }),
+  blockedTargets: setting('BLOCKED_TARGETS', targets('BLOCKED_TARGETS'), {
+    meaning:
+      'Targets that no check may reach: CIDRs, addresses, host names and globs such as `*.internal.example`, each with `:port` if wanted. The metadata addresses of clouds are blocked anyway.',
+  }),
+  allowedTargets: setting('ALLOWED_TARGETS', targets('ALLOWED_TARGETS'), {
+    meaning: 'Exceptions from BLOCKED_TARGETS and from the metadata addresses, in the same form.',
+  }),
+  scriptEgress: setting('SCRIPT_EGRESS', word('proxy', 'open').default('proxy'), {
+    default: 'proxy',
+    meaning:
+      'proxy: user code and browsers reach targets through the agent, which enforces BLOCKED_TARGETS; open: directly, with no policy but that of the network.',
   }),
   sandbox: setting('SANDBOX', word('best-effort', 'require').default('best-effort'), {
     default: 'best-effort',

@@ -53,7 +53,10 @@ export async function startAgent(settings: AgentSettings, options: AgentOptions)
     size: plan.probes,
     perProbe: plan.perProbe,
     heapMb: plan.heapMb,
-    setup: { useOsResolver: settings.useOsResolver },
+    setup: {
+      useOsResolver: settings.useOsResolver,
+      policy: { blocked: settings.blockedTargets, allowed: settings.allowedTargets },
+    },
     extraCaCerts,
     log,
     ...(probeEntry === undefined ? {} : { entry: probeEntry }),

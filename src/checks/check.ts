@@ -37,6 +37,9 @@ export const RUNTIMES = [
   '2022.10',
 ] as const;
 
+/** For checks whose group and account choose none either. */
+export const DEFAULT_RUNTIME = '2026.04';
+
 /** The interface's check types, whether or not this build runs them. */
 export const CHECK_TYPES = [
   'AGENTIC',

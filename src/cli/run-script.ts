@@ -16,11 +16,16 @@ import { messageOf } from '../kit/errors.ts';
 import { newId } from '../kit/ids.ts';
 import type { Log } from '../kit/log.ts';
 
+export type RunSettings = Pick<
+  AgentSettings,
+  'sandbox' | 'extraCaCerts' | 'useOsResolver' | 'blockedTargets' | 'allowedTargets' | 'scriptEgress'
+>;
+
 export interface ScriptCheck {
   type: CheckType;
   name: string;
   spec: object;
-  settings: Pick<AgentSettings, 'sandbox' | 'extraCaCerts' | 'useOsResolver'>;
+  settings: RunSettings;
   log: Log;
   /** Where the files of the run are kept; a new folder when absent. */
   artifactsDir: string | undefined;
@@ -64,10 +69,16 @@ function runBetweenScripts(
   signal: AbortSignal,
 ): Promise<Finished | undefined> {
   return room.withApiScripts(job, signal, async (scripts) => {
-    const report = await execute(job, createEnvironment(settings), signal, scripts);
+    const report = await execute(job, createEnvironment(environmentOptions(settings)), signal, scripts);
     return { report: scrubbedReport(report, scripts.scrubber), files: [], refused: [] };
   });
 }
+
+/** How the probes of an agent would be set up. */
+export const environmentOptions = (settings: RunSettings): Parameters<typeof createEnvironment>[0] => ({
+  useOsResolver: settings.useOsResolver,
+  policy: { blocked: settings.blockedTargets, allowed: settings.allowedTargets },
+});
 
 function roomIn(dataDir: string, { settings, log }: ScriptCheck): ScriptRoom {
   const { limitBytes } = planLanes(readMachine(), undefined);

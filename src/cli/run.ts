@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { isDeepStrictEqual } from 'node:util';
-import { agentSettings, type AgentSettings } from '../agent/settings.ts';
+import { agentSettings } from '../agent/settings.ts';
 import { createEnvironment, execute, type TryReport } from '../checks/execute.ts';
 import { checkSchema, checkTypes, findCheckType, type CheckType } from '../checks/index.ts';
 import { codeOf, ExitCode, FatalError, messageOf } from '../kit/errors.ts';
@@ -10,13 +10,23 @@ import { parseNaming } from '../kit/problems.ts';
 import { readSettings } from '../kit/settings.ts';
 import type { Invocation } from './command.ts';
 import { describeReport, printable } from './report-text.ts';
-import { runScriptCheck, type Kept } from './run-script.ts';
+import { environmentOptions, runScriptCheck, type Kept, type RunSettings } from './run-script.ts';
+
+const { useOsResolver, sandbox, extraCaCerts, blockedTargets, allowedTargets, scriptEgress } = agentSettings;
+/** The agent's settings that matter to a run without an agent. */
+const RUN_SETTINGS = {
+  useOsResolver,
+  sandbox,
+  extraCaCerts,
+  blockedTargets,
+  allowedTargets,
+  scriptEgress,
+};
 
 /** `vedette run FILE`: one check, here and now, without a service. */
 export async function run({ operands, options, env, shutdown }: Invocation): Promise<ExitCode> {
   const { type, name, spec } = parseCheck(await readText(operands[0]!));
-  const { useOsResolver, sandbox, extraCaCerts } = agentSettings;
-  const { values: settings } = readSettings({ useOsResolver, sandbox, extraCaCerts }, env);
+  const { values: settings } = readSettings(RUN_SETTINGS, env);
   const artifactsDir = typeof options['artifacts'] === 'string' ? options['artifacts'] : undefined;
   const log = createLog({ level: 'silent', format: 'json', name: 'run' });
   const { report, kept } =
@@ -34,11 +44,11 @@ export async function run({ operands, options, env, shutdown }: Invocation): Pro
 function runProbe(
   type: CheckType,
   spec: object,
-  settings: Pick<AgentSettings, 'useOsResolver'>,
+  settings: RunSettings,
   signal: AbortSignal,
 ): Promise<TryReport> {
   const job = { checkType: type.name, spec, timeoutMs: type.timeoutMs(spec), proxyUrl: null };
-  return execute(job, createEnvironment(settings), signal);
+  return execute(job, createEnvironment(environmentOptions(settings)), signal);
 }
 
 const describeFile = (file: Kept): string =>
