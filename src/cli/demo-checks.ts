@@ -10,15 +10,17 @@ export interface DemoCheck {
   definition: Record<string, unknown>;
 }
 
-/** What a shop's customer does: the page, its prices, the basket. */
+/** What a shop's customer does: look, fill the cart, see what it comes to. */
 const BROWSER_SCRIPT = `import { expect, test } from '@playwright/test';
 
-test('a customer fills the basket', async ({ page }) => {
-  await page.goto(process.env.SHOP_URL);
-  await expect(page.getByRole('heading', { level: 1 })).toHaveText('Vedette demo page');
-  await page.getByRole('button', { name: 'Add to basket' }).click();
-  await expect(page.getByTestId('basket')).toHaveText('1 lantern in the basket');
-  await page.screenshot({ path: 'basket.png' });
+test('a customer fills the cart', async ({ page }) => {
+  await page.goto(process.env.SITE_URL);
+  await page.getByRole('link', { name: 'Storm lantern' }).click();
+  await page.getByLabel('Quantity').fill('2');
+  await page.getByRole('button', { name: 'Add to cart' }).click();
+  await expect(page.getByRole('heading', { level: 1 })).toHaveText('Cart');
+  await expect(page.getByTestId('total')).toHaveText('39.00 €');
+  await page.screenshot({ path: 'cart.png' });
 });
 `;
 
@@ -26,21 +28,21 @@ test('a customer fills the basket', async ({ page }) => {
 const STEPS_SCRIPT = `import { expect, test } from '@playwright/test';
 
 test('an order is made and read', async ({ request }) => {
-  const shop = process.env.SHOP_URL;
+  const site = process.env.SITE_URL;
   const id = await test.step('order', async () => {
-    const made = await request.post(shop + 'api/orders', { data: { item: 'lantern', count: 2 } });
+    const made = await request.post(site + '/api/orders', { data: { product: 'lantern', count: 2 } });
     expect(made.status()).toBe(201);
     return (await made.json()).id;
   });
   await test.step('read it', async () => {
-    const read = await request.get(shop + 'api/orders/' + id);
+    const read = await request.get(site + '/api/orders/' + id);
     await expect(read).toBeOK();
-    expect(await read.json()).toMatchObject({ item: 'lantern', count: 2 });
+    expect(await read.json()).toEqual({ product: 'lantern', count: 2 });
   });
 });
 `;
 
-/** One check per type, every ten seconds or, with user code, every minute, and one that shows what a failure looks like. */
+/** One check per type, every ten seconds or, with user code, every ten minutes, and one that shows what a failure looks like. */
 export function demoChecks(ports: DemoPorts, location: string): DemoCheck[] {
   const site = `http://${DEMO_HOST}:${ports.http}`;
   const check = (
@@ -69,10 +71,10 @@ export function demoChecks(ports: DemoPorts, location: string): DemoCheck[] {
     definition: {
       name,
       tags: ['example'],
-      frequency: 1,
+      frequency: 10,
       privateLocations: [location],
       retryStrategy: null,
-      environmentVariables: [{ key: 'SHOP_URL', value: `${site}/` }],
+      environmentVariables: [{ key: 'SITE_URL', value: site }],
       script,
     },
   });
