@@ -1,10 +1,8 @@
 import type { ScriptRequest, ScriptResponse } from '../../protocol.ts';
+import { Unusable } from '../user-code/index.ts';
 
 /** All that a script leaves in `request`, in `process.env` or as a body. */
 const MAX_BYTES = 256 * 1024;
-
-/** Something that a script left is not what it must be. */
-export class Unusable extends Error {}
 
 /**
  * What `request` came to. Scripts may put in its place, or into it, whatever means the same: an URL, Headers,

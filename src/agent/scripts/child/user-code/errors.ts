@@ -3,7 +3,9 @@ import type { ScriptError } from '../../protocol.ts';
 import { Misspelled } from './compile.ts';
 import { OWN_FOLDER, type Place, type UserFiles } from './files.ts';
 import { Missing, type Modules } from './modules.ts';
-import { Unusable } from './values.ts';
+
+/** Something that a script left is not what it must be. */
+export class Unusable extends Error {}
 
 const MAX_MESSAGE_CHARS = 2_000;
 const MAX_REASON_CHARS = 600;

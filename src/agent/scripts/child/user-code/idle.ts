@@ -26,7 +26,8 @@ function isBusy(before: ReadonlyMap<string, number>): boolean {
   return Array.from(resources()).some(([kind, count]) => count > (before.get(kind) ?? 0));
 }
 
-function resources(): Map<string, number> {
+/** What keeps this process alive, counted by kind. */
+export function resources(): Map<string, number> {
   const counts = new Map<string, number>();
   for (const kind of process.getActiveResourcesInfo()) counts.set(kind, (counts.get(kind) ?? 0) + 1);
   return counts;
