@@ -1,15 +1,19 @@
 /**
- * Finds the runtimes that are installed on this machine.
- * Placeholder until the room is there.
+ * The runtimes of this machine: a Node, the packages that user code may require and Playwright's browsers.
+ * Hides where they lie (`runtimes/` beside the package), which are offered by this version, and how a
+ * finished installation is told from a half one: by a record that the installer writes last and that
+ * names what was asked for.
  */
-export interface Runtime {
-  id: string;
-  node: string;
-  modules: string;
-  playwrightVersion: string;
-  browsers: string;
-  browserFolders: readonly string[];
-  flags: readonly string[];
-}
-export const findRuntimes = (): readonly Runtime[] => [];
-export const DEFAULT_RUNTIME = '2026.04';
+export { DEFAULT_RUNTIME } from '../../checks/index.ts';
+export {
+  findRuntimes,
+  nodeOf,
+  offeredRuntimes,
+  readRecord,
+  runtimePaths,
+  RUNTIMES_FOLDER,
+  writeRecord,
+  type Runtime,
+  type RuntimePaths,
+  type RuntimeRecord,
+} from './runtimes.ts';
