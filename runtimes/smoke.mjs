@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 
-/** Packages that can be loaded only by one of their entries. */
-const ENTRIES = { '@clerk/testing': '@clerk/testing/playwright' };
+/** Packages without a module under their own name: one has an entry for each framework, one is a program. */
+const ENTRIES = { '@clerk/testing': '@clerk/testing/playwright', prisma: 'prisma/package.json' };
 
 /**
  * Loads every package of a runtime, by require where it can be required and by import where it is a

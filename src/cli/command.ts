@@ -23,7 +23,7 @@ export interface Command {
   readonly name: string;
   /** One line, also in README.md. */
   readonly summary: string;
-  /** Names of the operands, all required. */
+  /** Names of the operands, all required but a last one in brackets: `[ID…]` is any number of them. */
   readonly operands: readonly string[];
   readonly options: Readonly<Record<string, Option>>;
   /** Shown below the options by `vedette help COMMAND`. */
@@ -41,9 +41,11 @@ export function parseCommandLine(
   args: readonly string[],
 ): Pick<Invocation, 'options' | 'operands'> {
   const parsed = strictly(command, args);
-  const missing = command.operands[parsed.positionals.length];
+  const required = command.operands.filter((name) => !name.startsWith('['));
+  const missing = required[parsed.positionals.length];
   if (missing !== undefined) throw badUsage(command, `${missing} is missing`);
-  const extra = parsed.positionals[command.operands.length];
+  const isOpen = required.length < command.operands.length;
+  const extra = isOpen ? undefined : parsed.positionals[required.length];
   if (extra !== undefined) throw badUsage(command, `unexpected argument '${extra}'`);
   return { options: parsed.values, operands: parsed.positionals };
 }

@@ -59,6 +59,21 @@ input. examples/ has one of each type. Exits 0 when the check passed or is degra
 failed, 2 when the file is wrong, 3 when this machine could not observe the target.`,
     load: async () => (await import('./run.ts')).run,
   },
+  {
+    name: 'runtime',
+    summary: 'installs what scripts run with, or lists it',
+    operands: ['ACTION', '[ID…]'],
+    options: {
+      'no-browser': { type: 'boolean', meaning: 'install no Chromium: for API and multistep checks only' },
+      force: { type: 'boolean', meaning: 'install anew what is installed' },
+    },
+    details: `ACTION is install or list. A runtime is a Node.js, Playwright with its Chromium, and the packages that
+scripts may require. install brings the default one, or those that are named, with npm; a running
+agent finds them by itself. Chromium is Playwright's own build where it can be downloaded
+(PLAYWRIGHT_DOWNLOAD_HOST names a mirror), else the one of this machine. list shows what there is
+and what is installed.`,
+    load: async () => (await import('./runtime.ts')).runtime,
+  },
 ];
 
 export const findCommand = (name: string): Command | undefined =>

@@ -1,0 +1,142 @@
+import { accessSync, constants, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { z } from 'zod';
+import { nodeOf, runtimePaths, type RuntimeRecord } from '../agent/runtimes/index.ts';
+import { ExitCode, FatalError, messageOf } from '../kit/errors.ts';
+import type { Environment } from '../kit/settings.ts';
+import type { Site } from './install-runtime.ts';
+import { packageEnvironment, runProgram } from './run-program.ts';
+
+export type Browsers = RuntimeRecord['browsers'];
+
+/** Names in Playwright's registry. */
+const NAMES = ['chromium', 'chromium-headless-shell', 'ffmpeg'] as const;
+
+/** Debian's programs for them. /usr/bin/chromium is a script, which looks for settings of the machine. */
+const MACHINE: Readonly<Record<(typeof NAMES)[number], string>> = {
+  chromium: '/usr/lib/chromium/chromium',
+  'chromium-headless-shell': '/usr/lib/chromium/chromium-headless-shell',
+  ffmpeg: '/usr/bin/ffmpeg',
+};
+/** Folders and programs that these read and run. */
+const MACHINE_FOLDERS = ['/usr/lib/chromium', '/usr/bin/ffmpeg'];
+const MACHINE_PACKAGES = 'chromium chromium-headless-shell ffmpeg';
+
+/** About 300 MB: enough at 4 Mbit/s. */
+const DOWNLOAD_TIMEOUT_MS = 600_000;
+/** Playwright tries a silent host five times for this long. */
+const CONNECTION_TIMEOUT_MS = 10_000;
+const ANSWER_TIMEOUT_MS = 30_000;
+
+/**
+ * Chromium, its headless shell and ffmpeg where this Playwright looks for them: its own builds, for which
+ * it was made, else those of the machine.
+ *
+ * @throws FatalError that says how to get them
+ */
+export async function installBrowsers(site: Site): Promise<Browsers> {
+  const { id, log } = site;
+  rmSync(runtimePaths(id, site.root).browsers, { recursive: true, force: true });
+  log(`runtime ${id}: downloading Chromium`);
+  try {
+    await download(site);
+    return { source: 'download', version: await versionOf(site), folders: [] };
+  } catch (error) {
+    site.signal.throwIfAborted();
+    log(`runtime ${id}: no Chromium by download (${messageOf(error)}); looking for one of this machine`);
+  }
+  await linkMachine(site);
+  return { source: 'machine', version: await versionOf(site), folders: MACHINE_FOLDERS };
+}
+
+async function download(site: Site): Promise<void> {
+  const playwright = join(runtimePaths(site.id, site.root).modules, 'playwright-core/cli.js');
+  const { code, output } = await runNode(site, [playwright, 'install', 'chromium'], DOWNLOAD_TIMEOUT_MS);
+  if (code !== 0) throw new Error(reasonIn(output));
+}
+
+/** The last error it names is an exit code; the first says why. */
+function reasonIn(output: string): string {
+  const errors = [...output.matchAll(/^(?:\w*Error|Failed[^:\n]*): (.+)$/gm)].map(([, text]) => text!);
+  return errors[0] ?? output.trim().split('\n').at(-1) ?? 'no reason given';
+}
+
+async function linkMachine(site: Site): Promise<void> {
+  const { id, root } = site;
+  const missing = Object.values(MACHINE).filter((program) => !isExecutable(program));
+  if (missing.length > 0) {
+    throw new FatalError(
+      ExitCode.internal,
+      `runtime ${id} is installed without a browser: the download failed and this machine has no ` +
+        `${missing.join(', ')}. Either install Debian's packages (apt-get install ${MACHINE_PACKAGES}) or ` +
+        `set PLAYWRIGHT_DOWNLOAD_HOST or HTTPS_PROXY, then run \`vedette runtime install ${id}\` again`,
+    );
+  }
+  rmSync(runtimePaths(id, root).browsers, { recursive: true, force: true });
+  for (const [name, { program, folder }] of Object.entries(await layoutOf(site))) {
+    mkdirSync(dirname(program), { recursive: true });
+    symlinkSync(MACHINE[name as keyof typeof MACHINE], program);
+    // Without it Playwright takes the folder for half a download.
+    writeFileSync(join(folder, 'INSTALLATION_COMPLETE'), '');
+  }
+}
+
+function isExecutable(program: string): boolean {
+  try {
+    accessSync(program, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const Place = z.object({ program: z.string(), folder: z.string() });
+const Layout = z.object({ chromium: Place, 'chromium-headless-shell': Place, ffmpeg: Place });
+
+/** Where this version of Playwright looks for its programs on this machine. */
+async function layoutOf(site: Site): Promise<z.infer<typeof Layout>> {
+  const registry = join(runtimePaths(site.id, site.root).modules, 'playwright-core/lib/server');
+  const { code, output } = await runNode(
+    site,
+    [
+      '-p',
+      `const { registry } = require(${JSON.stringify(registry)});
+      const placeOf = (each) => ({ program: each.executablePath(), folder: each.directory });
+      JSON.stringify(Object.fromEntries(${JSON.stringify(NAMES)}.map(
+        (name) => [name, placeOf(registry.findExecutable(name))])))`,
+    ],
+    ANSWER_TIMEOUT_MS,
+  );
+  if (code !== 0) throw new Error(`Playwright does not say where it looks for its browsers: ${output}`);
+  return Layout.parse(JSON.parse(output));
+}
+
+/**
+ * Starts every program, which shows that the machine has the libraries they need.
+ * @returns what Chromium says of itself
+ */
+async function versionOf(site: Site): Promise<string> {
+  const layout = await layoutOf(site);
+  await answerOf(site, layout.ffmpeg.program, '-version');
+  await answerOf(site, layout.chromium.program, '--version');
+  return answerOf(site, layout['chromium-headless-shell'].program, '--version');
+}
+
+async function answerOf(site: Site, program: string, question: string): Promise<string> {
+  const { code, output } = await runProgram(program, [question], options(site, ANSWER_TIMEOUT_MS));
+  if (code !== 0) throw new Error(`${program} does not start: ${output.trim().split('\n')[0]}`);
+  return output.trim().split('\n')[0]!;
+}
+
+const runNode = (site: Site, args: readonly string[], withinMs: number): ReturnType<typeof runProgram> =>
+  runProgram(nodeOf(site.id, site.root), args, options(site, withinMs));
+
+function options({ id, root, env, signal }: Site, withinMs: number): Parameters<typeof runProgram>[2] {
+  const { folder, browsers } = runtimePaths(id, root);
+  const own: Environment = {
+    PLAYWRIGHT_DOWNLOAD_CONNECTION_TIMEOUT: String(CONNECTION_TIMEOUT_MS),
+    ...packageEnvironment(env),
+    PLAYWRIGHT_BROWSERS_PATH: browsers,
+  };
+  return { cwd: folder, env: own, signal: AbortSignal.any([signal, AbortSignal.timeout(withinMs)]) };
+}
