@@ -15,11 +15,13 @@ export const commands: readonly Command[] = [
         meaning: "port of the agent's health endpoints (default AGENT_HEALTH_PORT, else 8081)",
       },
       'no-examples': { type: 'boolean', meaning: 'no demo target and no example checks' },
+      'no-runtime': { type: 'boolean', meaning: 'install no runtime where there is none' },
     },
     details: `Listens on 127.0.0.1 only. The first start creates an account, an API key, a private location and
 one example check per type, and prints the key; credentials.json in the data folder keeps it.
-Later starts continue with the same data. Ctrl-C drains the agent and ends everything; a second
-Ctrl-C does not wait for running checks.`,
+Later starts continue with the same data. Where no runtime for scripts is there, the default one is
+installed in the background; 'vedette help runtime' says more. Ctrl-C drains the agent and ends
+everything; a second Ctrl-C does not wait for running checks.`,
     load: async () => (await import('./up.ts')).up,
   },
   {

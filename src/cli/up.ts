@@ -12,6 +12,7 @@ import { agentEnvironment, startAgentProcess, type AgentProcess } from './agent-
 import type { Invocation } from './command.ts';
 import { makeDataDir, readCredentials, writeCredentials, type Credentials } from './credentials.ts';
 import { startExamples } from './examples.ts';
+import { installFirstRuntime } from './first-runtime.ts';
 import { createLocation } from './location.ts';
 import { assertPortFree } from './ports.ts';
 import { restClient } from './rest-client.ts';
@@ -26,6 +27,8 @@ interface Plan {
   port: number;
   healthPort: number;
   examples: boolean;
+  /** Whether a first runtime may be installed. */
+  runtime: boolean;
   /** The environment with the defaults of `up`. */
   env: Environment;
 }
@@ -59,6 +62,7 @@ export async function up({ options, env, shutdown }: Invocation): Promise<ExitCo
   const agent = startAgentProcess(agentEnvironmentOf(plan, complete));
   parts.defer(() => agent.stop(shutdown.kill));
   console.log(greeting(plan, complete, isFirstStart));
+  if (plan.runtime) parts.defer(installFirstRuntime(env));
   // Awaited here, or the parts would end at once.
   return await untilEnd(agent, service, shutdown.drain);
 }
@@ -80,6 +84,7 @@ function readPlan(options: Invocation['options'], env: Environment): Plan {
     ...values,
     dataDir: resolve(textOf(options['data-dir']) ?? '.vedette'),
     examples: options['no-examples'] !== true,
+    runtime: options['no-runtime'] !== true,
     env: { ...LOG_DEFAULTS, ...env },
   };
 }

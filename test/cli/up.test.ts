@@ -10,7 +10,8 @@ import { runVedette, vedette, type Program } from './program.ts';
 const folder = mkdtempSync(join(tmpdir(), 'vedette-up-'));
 const dataDir = join(folder, 'data');
 const [port, healthPort] = [await freePort(), await freePort()];
-const args = ['up', '--data-dir', dataDir, '--port', String(port), '--health-port', String(healthPort)];
+const ports = ['--port', String(port), '--health-port', String(healthPort)];
+const args = ['up', '--no-runtime', '--data-dir', dataDir, ...ports];
 const health = `http://127.0.0.1:${healthPort}`;
 
 const started: Program[] = [];
@@ -88,7 +89,7 @@ describe('vedette up', () => {
       `vedette: port ${port} is taken; stop the program that uses it, or choose another port with --port\n`,
     );
     const other = ['--port', String(await freePort()), '--health-port', String(await freePort())];
-    const same = await runVedette(['up', '--data-dir', dataDir, ...other]);
+    const same = await runVedette(['up', '--no-runtime', '--data-dir', dataDir, ...other]);
     expect(same.stderr).toMatch(/^vedette: .*in use by another process.*\n$/);
     expect(same.code).toBe(78);
     expect(credentials()).toEqual(first);
