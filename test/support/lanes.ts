@@ -14,6 +14,7 @@ import type { Tally } from './tally.ts';
 const root = join(import.meta.dirname, '../..');
 const QUICK_PROJECTS = ['unit', 'arch', 'contract'];
 const running = new Set<ReturnType<typeof spawn>>();
+const stop = new AbortController();
 
 interface Tool {
   name: string;
@@ -116,7 +117,8 @@ async function check(): Promise<boolean> {
 }
 
 async function test(vitestArgs: readonly string[]): Promise<boolean> {
-  provision();
+  await provision(stop.signal);
+  if (stop.signal.aborted) return false;
   // One after the other: tests with deadlines should not compete with a compiler for two cores.
   const tools = await Promise.all(TOOLS.map(runTool));
   return conclude('all tests', await runVitest(vitestArgs), tools);
@@ -137,6 +139,7 @@ function conclude(what: string, verdict: Verdict, tools: readonly boolean[]): bo
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.on(signal, () => {
+    stop.abort();
     for (const child of running) child.kill(signal);
     process.exitCode = 128 + constants.signals[signal];
   });

@@ -1,5 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { offeredRuntimes } from '../../src/agent/runtimes/index.ts';
+import { installRuntime } from '../../src/cli/install-runtime.ts';
+import { messageOf } from '../../src/kit/errors.ts';
 
 /** The Debian packages that the tests use as real counterparts, and what is skipped without each. */
 const PACKAGES: Readonly<Record<string, string>> = {
@@ -13,6 +16,9 @@ const PACKAGES: Readonly<Record<string, string>> = {
   openssl: 'comparison with s_client',
   curl: 'comparison with curl',
   tinyproxy: 'an HTTP proxy',
+  chromium: 'browser checks',
+  'chromium-headless-shell': 'browser checks',
+  ffmpeg: 'videos of browser checks',
 };
 
 /** Services that some of them bring; they would sit on ports 53, 80, 5432 and 8888. */
@@ -28,11 +34,30 @@ const POLICY_FILE = '/usr/sbin/policy-rc.d';
 const POLICY = '#!/bin/sh\n# Made by the tests of vedette while they install packages.\nexit 101\n';
 
 /**
+ * Brings what the tests use besides npm's packages: Debian's first, because a runtime may need Chromium of
+ * this machine.
+ */
+export async function provision(signal: AbortSignal): Promise<void> {
+  provisionPackages();
+  for (const id of offeredRuntimes()) await provisionRuntime(id, signal);
+}
+
+async function provisionRuntime(id: string, signal: AbortSignal): Promise<void> {
+  const nothingToDo = `runtime ${id} is installed`;
+  const log = (line: string): void => void (line === nothingToDo || console.log(`vedette: ${line}`));
+  try {
+    await installRuntime(id, { log, browsers: true, env: process.env, signal });
+  } catch (error) {
+    console.log(`vedette: ${messageOf(error)}; tests skip what needs it`);
+  }
+}
+
+/**
  * Installs the packages that are missing, where that is possible: as root on Debian. Anywhere else each
  * test lane skips for itself what it cannot run. Prints one line unless there is nothing to do; a failed
  * installation is a line too, because the tests that need no package are still worth running.
  */
-export function provision(): void {
+function provisionPackages(): void {
   const missing = Object.keys(PACKAGES).filter((name) => !isInstalled(name));
   if (missing.length === 0) return;
   const lost = missing.map((name) => `${name} (${PACKAGES[name]})`).join(', ');
