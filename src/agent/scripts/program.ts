@@ -1,7 +1,7 @@
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Runtime } from '../runtimes/index.ts';
-import type { ChildProgram, JobLimits } from '../sandbox/index.ts';
+import { canNestChromiumSandbox, type ChildProgram, type JobLimits } from '../sandbox/index.ts';
 
 /** What a child is for; each has walls and room of its own. */
 export type ScriptKind = 'browser' | 'multistep' | 'api';
@@ -68,7 +68,7 @@ export function programOf(options: ScriptProgram): ChildProgram {
     ],
     ...(isBrowser ? { executable: [runtime.browsers, ...runtime.browserFolders] } : {}),
     folder,
-    may: [],
+    may: isBrowser && canNestChromiumSandbox() ? ['nested-sandbox'] : [],
     heapMb: HEAP_MB[kind],
     ...(egressPort === undefined ? {} : { tcpPorts: [egressPort] }),
     limits,

@@ -21,6 +21,8 @@ export interface WarmUp {
   runtime: { id: string; modules: string; browsers: string };
   /** Everything the child connects to goes through it; null where every target may be reached. */
   proxy: { host: string; port: number } | null;
+  /** Null where no browser may be started. */
+  browser: { /** Chromium's own sandbox works inside ours. */ sandbox: boolean } | null;
 }
 
 /** One BROWSER or MULTI_STEP job. Its files lie in `<folder>/src` already. */

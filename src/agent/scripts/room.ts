@@ -5,6 +5,7 @@ import { messageOf } from '../../kit/errors.ts';
 import type { Log } from '../../kit/log.ts';
 import type { Finished } from '../ports.ts';
 import type { Runtime } from '../runtimes/index.ts';
+import { canNestChromiumSandbox } from '../sandbox/index.ts';
 import { ApiScripts } from './api-scripts.ts';
 import { readDefinition, readApiDefinition, resultIdOf } from './definition.ts';
 import { InstalledRuntimes } from './installed.ts';
@@ -200,6 +201,7 @@ export class ScriptRoom {
       folder,
       runtime: { id: runtime.id, modules: runtime.modules, browsers: runtime.browsers },
       proxy: port === undefined ? null : { host: '127.0.0.1', port },
+      browser: kind === 'browser' ? { sandbox: canNestChromiumSandbox() } : null,
     });
   }
 

@@ -1,0 +1,81 @@
+import type { WarmUp } from '../../protocol.ts';
+import type { LaunchOptions } from './library.ts';
+
+/** How the browsers of one job are started. */
+export interface BrowserPolicy {
+  /** The job folder: home of the browser, too. */
+  folder: string;
+  proxy: WarmUp['proxy'];
+  /** Whether Chromium's own sandbox works inside ours here. */
+  sandbox: boolean;
+  checkType: 'BROWSER' | 'MULTI_STEP';
+  fullBrowser: boolean;
+}
+
+/**
+ * No vendor's services, no QUIC (it knows no proxy), no shared memory outside the job folder: Playwright
+ * adds the last one itself.
+ */
+const ARGS = [
+  '--disable-quic',
+  '--disable-gpu',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+  '--no-first-run',
+];
+/** Loopback is a target like any other, also for the browser. */
+const BYPASS = '<-loopback>';
+
+/**
+ * What a browser is started with, whatever a script asked for: the runtime's Chromium, headless, in the
+ * walls of the job.
+ *
+ * @throws Error that says what a script may do instead
+ */
+export function launchOptions(name: string, asked: LaunchOptions, policy: BrowserPolicy): LaunchOptions {
+  if (policy.checkType === 'MULTI_STEP') {
+    throw new Error('a multistep check has no browser; make it a browser check to open pages');
+  }
+  if (name !== 'chromium') {
+    throw new Error(
+      `${name} is not there: browser checks run in Chromium; a Playwright suite may use ${name}`,
+    );
+  }
+  const { executablePath: _own, env: _env, channel, ...rest } = asked;
+  const isFull = policy.fullBrowser || asked.headless === false || isFullChannel(channel);
+  return {
+    ...rest,
+    args: [...ARGS, ...(asked.args ?? [])],
+    headless: true,
+    ...(isFull ? { channel: 'chromium' } : {}),
+    chromiumSandbox: policy.sandbox,
+    // Not the variables of the run: they are the script's.
+    env: environmentOf(policy.folder),
+    ...proxyOptions(asked.proxy, policy.proxy),
+  };
+}
+
+const isFullChannel = (channel: string | undefined): boolean =>
+  channel !== undefined && channel !== 'chromium-headless-shell';
+
+function environmentOf(folder: string): LaunchOptions['env'] {
+  const values = {
+    HOME: folder,
+    TMPDIR: folder,
+    XDG_CONFIG_HOME: folder,
+    XDG_CACHE_HOME: folder,
+    PATH: '/usr/bin:/bin',
+    LANG: 'C.UTF-8',
+    TZ: 'UTC',
+  };
+  return Object.entries(values).map(([name, value]) => ({ name, value }));
+}
+
+function proxyOptions(
+  asked: LaunchOptions['proxy'],
+  ours: BrowserPolicy['proxy'],
+): Pick<LaunchOptions, 'proxy'> {
+  if (ours === null) return asked === undefined ? {} : { proxy: asked };
+  return { proxy: { server: `http://${ours.host}:${ours.port}`, bypass: BYPASS } };
+}

@@ -1,0 +1,58 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { RunScript } from '../../protocol.ts';
+
+/** Where things lie below the job folder. */
+export const REPORT = 'report.json';
+export const RESULTS = 'results';
+export const VIDEOS = 'videos';
+export const TRACES = 'traces';
+const CONFIGURATION = 'playwright.config.mjs';
+
+const TEST_TIMEOUT_MS = 30_000;
+const FORKED = new URL(import.meta.url.endsWith('.ts') ? './forked.ts' : './forked.js', import.meta.url);
+const REPORTER = new URL(
+  import.meta.url.endsWith('.ts') ? './reporter.ts' : './reporter.js',
+  import.meta.url,
+);
+
+/**
+ * The configuration of one run: what the check may set, and what is ours.
+ *
+ * @param folder the job folder
+ * @returns path of the file
+ */
+export function writeConfiguration(folder: string, run: RunScript): string {
+  const { use, ...own } = run.playwrightConfig ?? {};
+  const whenFailed = run.keepArtifacts ? 'on' : 'retain-on-failure';
+  const config = {
+    timeout: TEST_TIMEOUT_MS,
+    ...own,
+    testDir: join(folder, 'src'),
+    // The entry alone: what it imports may look like a test, too.
+    testMatch: [`**/${escapeGlob(run.entry)}`],
+    testIgnore: [],
+    outputDir: join(folder, RESULTS),
+    reporter: [[REPORTER.pathname], ['json', { outputFile: join(folder, REPORT) }]],
+    workers: 1,
+    retries: 0,
+    fullyParallel: false,
+    globalTimeout: run.timeoutMs,
+    reportSlowTests: null,
+    captureGitInfo: { commit: false, diff: false },
+    use: {
+      trace: whenFailed,
+      ...(run.checkType === 'BROWSER' ? { screenshot: 'only-on-failure', video: whenFailed } : {}),
+      ...(use ?? {}),
+    },
+  };
+  const file = join(folder, CONFIGURATION);
+  // A worker that Playwright forks gets its surroundings before the user's code.
+  const text = `if (process.channel) await import(${JSON.stringify(FORKED.href)});
+export default ${JSON.stringify(config)};
+`;
+  writeFileSync(file, text, { flag: 'wx' });
+  return file;
+}
+
+const escapeGlob = (path: string): string => path.replace(/[[\]{}()*?!+@\\]/g, '\\$&');

@@ -1,0 +1,53 @@
+import { stripVTControlCharacters } from 'node:util';
+import type { ScriptError } from '../../protocol.ts';
+import type { UserFiles } from '../user-code/index.ts';
+
+/** An error as Playwright Test reports it. */
+export interface TestError {
+  message?: string;
+  stack?: string;
+  value?: string;
+  location?: { file: string; line: number; column: number };
+}
+
+const MAX_MESSAGE_CHARS = 4_000;
+const MAX_STACK_CHARS = 8_000;
+
+/** What went wrong in a test, in the words of its author's files. */
+export function explainTestError(error: TestError, files: UserFiles, runtimeId: string): ScriptError {
+  const clean = (text: string): string => files.clean(stripVTControlCharacters(text));
+  const message = wordsFor(
+    clean(error.message ?? `it threw ${error.value ?? 'nothing'}, which is no Error`),
+    runtimeId,
+  );
+  const place = placeOf(error, files);
+  return {
+    message: message.slice(0, MAX_MESSAGE_CHARS),
+    ...(error.stack === undefined ? {} : { stack: clean(error.stack).slice(0, MAX_STACK_CHARS) }),
+    ...place,
+  };
+}
+
+function wordsFor(message: string, runtimeId: string): string {
+  const [text = ''] = message.replace(/^Error: /, '').split('\nRequire stack:');
+  const missing = /^Cannot find (?:module|package) '([^'./][^']*)'/.exec(text)?.[1];
+  if (missing !== undefined) return `there is no package ${missing} in runtime ${runtimeId}`;
+  const file = /^Cannot find module '(\.[^']*)'/.exec(text)?.[1];
+  return file === undefined ? text : `${file} is not among the files of the check`;
+}
+
+function placeOf({ location, stack, message }: TestError, files: UserFiles): Partial<ScriptError> {
+  if (location !== undefined && files.has(location.file)) {
+    const { file, line, column } = location;
+    return { file: files.shown(file), line, column };
+  }
+  // A file that cannot be read is named in the message alone: `SyntaxError: /path/script.js: … (3:7)`.
+  for (const text of [stack, message]) {
+    for (const [, file, line, column] of (text ?? '').matchAll(/(?:file:\/\/)?(\/[^\n():]+):(\d+):(\d+)/g)) {
+      if (files.has(file!)) return { file: files.shown(file!), line: Number(line), column: Number(column) };
+    }
+  }
+  const named = /(\/[^\n():]+): [^\n]*\((\d+):(\d+)\)/.exec(stripVTControlCharacters(message ?? ''));
+  if (named === null || !files.has(named[1]!)) return {};
+  return { file: files.shown(named[1]!), line: Number(named[2]), column: Number(named[3]) + 1 };
+}

@@ -1,0 +1,75 @@
+import type { Library, ProcessHost, WorkerMain } from './library.ts';
+
+interface Message {
+  method: string;
+  params?: { id?: number; method: string; params: unknown };
+}
+
+/**
+ * Playwright's first worker runs in this process, which has loaded all that it needs: half a second and a
+ * Node less than a fork. After a failed test Playwright wants a fresh worker for the tests that are left;
+ * that one is forked as always, so that no state of the failed test is in it.
+ *
+ * @param beforeFork told the host whose worker is going to be forked
+ */
+export function keepFirstWorkerHere(library: Library, beforeFork: (host: ProcessHost) => void): void {
+  let isTaken = false;
+  library.replaceWorkers(async (host, params, original) => {
+    if (isTaken) {
+      beforeFork(host);
+      return original();
+    }
+    isTaken = true;
+    host.process = new InProcessWorker(host, library.createWorker(host._runnerScript, params));
+    return undefined;
+  });
+}
+
+/** Stands where the runner keeps a child process. */
+class InProcessWorker {
+  readonly #host: ProcessHost;
+  readonly #worker: WorkerMain;
+  readonly #streams = { stdout: process.stdout.write, stderr: process.stderr.write };
+
+  constructor(host: ProcessHost, worker: WorkerMain) {
+    this.#host = host;
+    this.#worker = worker;
+    worker.dispatchEvent = (method, params) => {
+      host.emit(method, plain(params));
+    };
+    worker.sendRequest = async (method, params) => host._requestHandlers?.get(method)?.(params);
+  }
+
+  send(message: Message): void {
+    if (message.method === '__stop__') void this.#stop();
+    else if (message.method === '__dispatch__' && message.params !== undefined)
+      void this.#call(message.params);
+  }
+
+  async #call({ id, method, params }: NonNullable<Message['params']>): Promise<void> {
+    // The runner notes who waits for an answer after it has sent the question.
+    await Promise.resolve();
+    const waiting = id === undefined ? undefined : this.#host._callbacks.get(id);
+    if (id !== undefined) this.#host._callbacks.delete(id);
+    try {
+      const handler = this.#worker[method] as (params: unknown) => Promise<unknown>;
+      waiting?.resolve(await handler.call(this.#worker, plain(params)));
+    } catch (error) {
+      waiting?.reject(error instanceof Error ? error : new Error(String(error)));
+    }
+  }
+
+  async #stop(): Promise<void> {
+    const host = this.#host;
+    await this.#worker.gracefullyClose();
+    process.stdout.write = this.#streams.stdout;
+    process.stderr.write = this.#streams.stderr;
+    host._processDidExit = true;
+    await host.onExit();
+    host._didExitAndRanOnExit = true;
+    host.emit('exit', { unexpectedly: !host._didSendStop, code: 0, signal: null });
+  }
+}
+
+/** As it would arrive in another process: nobody changes what the other side holds. */
+const plain = <T>(value: T): T => (value === undefined ? value : (JSON.parse(JSON.stringify(value)) as T));

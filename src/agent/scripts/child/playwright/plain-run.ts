@@ -1,0 +1,52 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { resources, type UserCode } from '../user-code/index.ts';
+import type { Library } from './library.ts';
+import type { Ended } from './test-run.ts';
+
+/** A script is at its end when nothing of it was under way in looks this far apart. */
+const LOOK_MS = 10;
+const LOOKS = 3;
+/** A browser that a script leaves open is no work. */
+const OF_BROWSERS = new Set(['ProcessWrap', 'PipeWrap', 'MessagePort', 'Worker']);
+
+/** A Playwright script without a test runner: the file itself, from its first line to the last thing it awaits. */
+export class PlainRun {
+  readonly #library: Library;
+  readonly #code: UserCode;
+
+  constructor(library: Library, code: UserCode) {
+    this.#library = library;
+    this.#code = code;
+  }
+
+  /** @param entry undefined where the file was run already and only its end is awaited */
+  async run(entry: string | undefined): Promise<Ended> {
+    const { promise: thrown, reject } = Promise.withResolvers<never>();
+    this.#code.onUncaught = reject;
+    try {
+      await Promise.race([this.#carryOut(entry), thrown]);
+      return { verdict: 'passed', errors: [] };
+    } catch (error) {
+      return { verdict: 'failed', errors: [this.#code.errors.explain(error, 'script')] };
+    } finally {
+      this.#code.onUncaught = undefined;
+    }
+  }
+
+  /** `run()` without await at the end of a file is common, so the end of the file is not the script's. */
+  async #carryOut(entry: string | undefined): Promise<void> {
+    const before = work();
+    if (entry !== undefined) await this.#code.modules.run(entry);
+    for (let quiet = 0; quiet < LOOKS; quiet++) {
+      await sleep(LOOK_MS, undefined, { ref: false });
+      if (this.#library.calls > 0 || work() > before) quiet = -1;
+    }
+  }
+}
+
+/** What keeps this process alive, browsers apart. */
+function work(): number {
+  let count = 0;
+  for (const [kind, number] of resources()) if (!OF_BROWSERS.has(kind)) count += number;
+  return count;
+}

@@ -1,0 +1,193 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { FromScript, LeftFile, RunScript, WarmUp } from '../../protocol.ts';
+import { UserCode } from '../user-code/index.ts';
+import { ApiRequests } from './api-requests.ts';
+import { Recorder } from './recorder.ts';
+import { launchOptions, type BrowserPolicy } from './browsers.ts';
+import { readCertificate, type Certificate } from './certificate.ts';
+import { FindingsSender } from './findings.ts';
+import { forkEnvironment } from './forked.ts';
+import { LeftFiles } from './left-files.ts';
+import { Library } from './library.ts';
+import { Pages } from './pages.ts';
+import { PlainRun } from './plain-run.ts';
+import { TestRun, type Ended } from './test-run.ts';
+
+/** What Playwright Test gets for its own end when the time is up: less than the agent's patience. */
+const LAST_WORDS_MS = 3_500;
+const USER_AGENT = 'Vedette';
+const API_USER_AGENT = 'Vedette/1.0';
+/** Whoever uses the test runner names it somewhere. */
+const TEST_PACKAGE = /@playwright\/test|playwright\/test/;
+const MAX_REASONS = 20;
+
+/** One browser or multistep check, from the loading of Playwright to its verdict. */
+export class PlaywrightSession {
+  readonly #warmUp: WarmUp;
+  readonly #send: (message: FromScript) => void;
+  readonly #library: Library;
+  readonly #code: UserCode;
+  readonly #pages = new Pages(() => this.#findings.changed());
+  readonly #requests = new ApiRequests(() => this.#findings.changed());
+  readonly #findings: FindingsSender;
+  #policy: BrowserPolicy;
+  #recorder: Recorder | undefined;
+  #tests: TestRun | undefined;
+  #files: LeftFiles | undefined;
+  #certificate: Certificate | undefined;
+  #errorCount = 0;
+
+  constructor(warmUp: WarmUp, send: (message: FromScript) => void) {
+    const { folder, proxy, runtime, browser } = warmUp;
+    this.#warmUp = warmUp;
+    this.#send = send;
+    this.#library = new Library(runtime.modules);
+    this.#code = new UserCode(warmUp, send);
+    this.#findings = new FindingsSender(send, (isFinal) => this.#found(isFinal));
+    this.#policy = {
+      folder,
+      proxy,
+      sandbox: browser?.sandbox ?? false,
+      checkType: browser === null ? 'MULTI_STEP' : 'BROWSER',
+      fullBrowser: false,
+    };
+  }
+
+  async prepare(): Promise<void> {
+    const { folder, runtime } = this.#warmUp;
+    // Read once, when Playwright is loaded.
+    process.env['PLAYWRIGHT_BROWSERS_PATH'] = runtime.browsers;
+    process.env['PLAYWRIGHT_SKIP_VALIDATE_HOST_REQUIREMENTS'] = '1';
+    await mkdir(join(folder, 'src'), { recursive: true });
+    this.#library.preload(true);
+    this.#library.install({
+      launch: (name, options) => launchOptions(name, options, this.#policy),
+      userAgentSuffix: USER_AGENT,
+      apiUserAgent: API_USER_AGENT,
+      contextCreated: async (context) => {
+        await this.#pages.watch(context);
+        await this.#recorder?.begin(context);
+      },
+      contextClosing: async (context) => this.#recorder?.end(context),
+      apiRequest: (event) => this.#requests.begin(event),
+      apiResponse: (event) => this.#requests.end(event),
+    });
+    // User code sees what the check gives it; Node itself keeps reading the true environment.
+    this.#code.variables.install();
+    this.#code.printer.install();
+    this.#code.watchEnds();
+    this.#code.watchUncaught();
+    this.#code.watchWarnings();
+  }
+
+  async run(message: RunScript): Promise<void> {
+    const { folder } = this.#warmUp;
+    this.#policy = { ...this.#policy, checkType: message.checkType, fullBrowser: message.fullBrowser };
+    this.#files = new LeftFiles(folder);
+    this.#code.variables.replaceAll(message.env);
+    // Files that come with the script are found by their path beside it.
+    process.chdir(join(folder, 'src'));
+    const certificate = this.#readCertificate(message);
+    const startTime = Date.now();
+    const ended = await Promise.race([this.#carryOut(message), this.#timeUp(message)]);
+    const endTime = Date.now();
+    await Promise.race([certificate, new Promise((resolve) => setTimeout(resolve, 0))]);
+    await this.#recorder?.finish(ended.verdict !== 'passed', this.#pages);
+    this.#finish(ended, startTime, endTime);
+  }
+
+  async #carryOut(message: RunScript): Promise<Ended> {
+    if (!this.#usesTestRunner()) return this.#runPlain(message, message.entry);
+    const { library, code } = { library: this.#library, code: this.#code };
+    this.#tests = new TestRun({
+      library,
+      code,
+      runtimeId: this.#warmUp.runtime.id,
+      onChange: () => this.#findings.changed(),
+      prepareFork: (host) => {
+        host._extraEnv = {
+          ...host._extraEnv,
+          ...forkEnvironment(this.#warmUp, message, code.variables.all()),
+        };
+      },
+    });
+    const ended = await this.#tests.run(message, this.#warmUp.folder);
+    return this.#tests.isEmpty ? this.#runPlain(message, undefined) : ended;
+  }
+
+  async #runPlain(message: RunScript, entry: string | undefined): Promise<Ended> {
+    this.#recorder = new Recorder(this.#warmUp.folder, message.keepArtifacts);
+    this.#code.errors.install();
+    return new PlainRun(this.#library, this.#code).run(entry);
+  }
+
+  #usesTestRunner(): boolean {
+    const { root } = this.#code.files;
+    return this.#files!.given.some(
+      (file) => /\.[cm]?[jt]sx?$/.test(file) && TEST_PACKAGE.test(readFileSync(join(root, file), 'utf8')),
+    );
+  }
+
+  async #timeUp({ timeoutMs }: RunScript): Promise<Ended> {
+    await new Promise((resolve) =>
+      setTimeout(resolve, timeoutMs + (this.#recorder === undefined ? LAST_WORDS_MS : 0)).unref(),
+    );
+    return { verdict: 'timed_out', errors: this.#tests?.errors ?? [] };
+  }
+
+  async #readCertificate({ sslCheckDomain }: RunScript): Promise<void> {
+    if (sslCheckDomain === null || sslCheckDomain === '') return;
+    this.#certificate = await readCertificate(sslCheckDomain);
+    const { domain, error } = this.#certificate;
+    if (error !== null) this.#code.printer.say('warn', `the certificate of ${domain}: ${error}`);
+  }
+
+  #finish({ verdict, errors }: Ended, startTime: number, endTime: number): void {
+    const degraded = this.#degraded();
+    const isSoft = verdict === 'failed' && errors.length > 0 && errors.every(({ soft }) => soft === true);
+    this.#errorCount = errors.length;
+    this.#files!.cleanReport(this.#code.files);
+    this.#code.printer.settle();
+    this.#findings.finish();
+    this.#send({
+      t: 'done',
+      startTime,
+      endTime,
+      verdict: isSoft && degraded.length > 0 ? 'passed' : verdict,
+      errors,
+      degraded,
+    });
+  }
+
+  #found(isFinal: boolean): { detail: Record<string, unknown>; files: LeftFile[] } {
+    const isBrowser = this.#policy.checkType === 'BROWSER';
+    const { nodes } = this.#requests;
+    const tests = this.#tests?.steps.tests ?? [];
+    const detail = {
+      ...(isBrowser
+        ? {
+            traceSummary: { ...this.#pages.errors, userScriptErrors: this.#errorCount },
+            pages: this.#pages.results,
+          }
+        : {}),
+      ...(nodes.length > 0 || !isBrowser ? { requests: nodes } : {}),
+      ...(tests.length > 0 ? { tests } : {}),
+      ...(this.#certificate === undefined ? {} : { certificate: this.#certificate }),
+    };
+    return { detail, files: this.#files?.list(isFinal) ?? [] };
+  }
+
+  /** Reasons that the helper package wrote down. */
+  #degraded(): string[] {
+    const file = join(this.#warmUp.folder, 'src', 'degraded.json');
+    if (!existsSync(file)) return [];
+    try {
+      const { messages } = JSON.parse(readFileSync(file, 'utf8')) as { messages?: unknown };
+      return Array.isArray(messages) ? messages.map(String).slice(0, MAX_REASONS) : [];
+    } catch {
+      return [];
+    }
+  }
+}
