@@ -1,7 +1,7 @@
 import type { ApiRequestEvent, ApiResponseEvent } from './library.ts';
 
 /** One request that a script made by itself, each hop of a redirect by itself. ms and epoch ms. */
-interface RequestNode {
+export interface RequestNode {
   method: string;
   url: string;
   startTime: number;

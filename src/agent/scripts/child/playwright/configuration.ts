@@ -48,7 +48,7 @@ export function writeConfiguration(folder: string, run: RunScript): string {
   };
   const file = join(folder, CONFIGURATION);
   // A worker that Playwright forks gets its surroundings before the user's code.
-  const text = `if (process.channel) await import(${JSON.stringify(FORKED.href)});
+  const text = `if (process.channel) (await import(${JSON.stringify(FORKED.href)})).obeyForkOrders();
 export default ${JSON.stringify(config)};
 `;
   writeFileSync(file, text, { flag: 'wx' });

@@ -42,21 +42,21 @@ class InProcessWorker {
 
   send(message: Message): void {
     if (message.method === '__stop__') void this.#stop();
-    else if (message.method === '__dispatch__' && message.params !== undefined)
-      void this.#call(message.params);
+    else if (message.method === '__dispatch__' && message.params !== undefined) this.#call(message.params);
   }
 
-  async #call({ id, method, params }: NonNullable<Message['params']>): Promise<void> {
+  /** Nothing is awaited here: this would be at the bottom of every stack that the user sees. */
+  #call({ id, method, params }: NonNullable<Message['params']>): void {
+    const handler = this.#worker[method] as (params: unknown) => Promise<unknown>;
     // The runner notes who waits for an answer after it has sent the question.
-    await Promise.resolve();
-    const waiting = id === undefined ? undefined : this.#host._callbacks.get(id);
-    if (id !== undefined) this.#host._callbacks.delete(id);
-    try {
-      const handler = this.#worker[method] as (params: unknown) => Promise<unknown>;
-      waiting?.resolve(await handler.call(this.#worker, plain(params)));
-    } catch (error) {
-      waiting?.reject(error instanceof Error ? error : new Error(String(error)));
-    }
+    queueMicrotask(() => {
+      const waiting = id === undefined ? undefined : this.#host._callbacks.get(id);
+      if (id !== undefined) this.#host._callbacks.delete(id);
+      handler.call(this.#worker, plain(params)).then(
+        (result) => waiting?.resolve(result),
+        (error: Error) => waiting?.reject(error),
+      );
+    });
   }
 
   async #stop(): Promise<void> {

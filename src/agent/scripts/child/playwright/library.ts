@@ -131,6 +131,7 @@ export interface ProcessHost {
   _requestHandlers?: Map<string, (params: unknown) => Promise<unknown>>;
   onExit(): Promise<void>;
   emit(event: string, params: unknown): boolean;
+  on(event: string, listener: (params: unknown) => void): void;
   startRunner(params: unknown, options: unknown): Promise<unknown>;
 }
 

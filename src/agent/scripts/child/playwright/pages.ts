@@ -5,7 +5,7 @@ type Vital = 'CLS' | 'FCP' | 'LCP' | 'TBT' | 'TTFB';
 type Score = 'GOOD' | 'NEEDS_IMPROVEMENT' | 'POOR';
 
 /** A visited page in the form of the result. Times in ms; CLS has no unit. */
-interface PageResult {
+export interface PageResult {
   url: string;
   webVitals: Partial<Record<Vital, { score: Score; value: number }>>;
   pageTimings: { onContentLoad?: number; onLoad?: number };
@@ -23,10 +23,12 @@ const BOUNDS: Readonly<Record<Vital, readonly [number, number]>> = {
 const MAX_PAGES = 100;
 const MAX_URL_CHARS = 2_048;
 
+export type PageErrors = Record<'consoleErrors' | 'networkErrors' | 'documentErrors', number>;
+
 /** What the pages of a run were like, and what went wrong in them. */
 export class Pages {
   readonly contexts: BrowserContext[] = [];
-  readonly errors = { consoleErrors: 0, networkErrors: 0, documentErrors: 0 };
+  readonly errors: PageErrors = { consoleErrors: 0, networkErrors: 0, documentErrors: 0 };
   readonly #reports = new Map<string, PageResult>();
   readonly #onChange: () => void;
 
@@ -60,7 +62,7 @@ export class Pages {
     await context.addInitScript({ content: PAGE_SCRIPT });
   }
 
-  #count(kind: keyof Pages['errors']): void {
+  #count(kind: keyof PageErrors): void {
     this.errors[kind]++;
     this.#onChange();
   }

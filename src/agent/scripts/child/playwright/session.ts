@@ -3,22 +3,19 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { FromScript, LeftFile, RunScript, WarmUp } from '../../protocol.ts';
 import { UserCode } from '../user-code/index.ts';
-import { ApiRequests } from './api-requests.ts';
-import { Recorder } from './recorder.ts';
-import { launchOptions, type BrowserPolicy } from './browsers.ts';
+import type { BrowserPolicy } from './browsers.ts';
 import { readCertificate, type Certificate } from './certificate.ts';
 import { FindingsSender } from './findings.ts';
-import { forkEnvironment } from './forked.ts';
+import { FORK_EVENT, forkEnvironment, type FromFork } from './forked.ts';
 import { LeftFiles } from './left-files.ts';
-import { Library } from './library.ts';
-import { Pages } from './pages.ts';
+import { Library, type ProcessHost } from './library.ts';
+import { Observer } from './observer.ts';
 import { PlainRun } from './plain-run.ts';
+import { Recorder } from './recorder.ts';
 import { TestRun, type Ended } from './test-run.ts';
 
 /** What Playwright Test gets for its own end when the time is up: less than the agent's patience. */
 const LAST_WORDS_MS = 3_500;
-const USER_AGENT = 'Vedette';
-const API_USER_AGENT = 'Vedette/1.0';
 /** Whoever uses the test runner names it somewhere. */
 const TEST_PACKAGE = /@playwright\/test|playwright\/test/;
 const MAX_REASONS = 20;
@@ -29,8 +26,7 @@ export class PlaywrightSession {
   readonly #send: (message: FromScript) => void;
   readonly #library: Library;
   readonly #code: UserCode;
-  readonly #pages = new Pages(() => this.#findings.changed());
-  readonly #requests = new ApiRequests(() => this.#findings.changed());
+  readonly #observer = new Observer(() => this.#findings.changed());
   readonly #findings: FindingsSender;
   #policy: BrowserPolicy;
   #recorder: Recorder | undefined;
@@ -62,18 +58,7 @@ export class PlaywrightSession {
     process.env['PLAYWRIGHT_SKIP_VALIDATE_HOST_REQUIREMENTS'] = '1';
     await mkdir(join(folder, 'src'), { recursive: true });
     this.#library.preload(true);
-    this.#library.install({
-      launch: (name, options) => launchOptions(name, options, this.#policy),
-      userAgentSuffix: USER_AGENT,
-      apiUserAgent: API_USER_AGENT,
-      contextCreated: async (context) => {
-        await this.#pages.watch(context);
-        await this.#recorder?.begin(context);
-      },
-      contextClosing: async (context) => this.#recorder?.end(context),
-      apiRequest: (event) => this.#requests.begin(event),
-      apiResponse: (event) => this.#requests.end(event),
-    });
+    this.#observer.install(this.#library, () => this.#policy);
     // User code sees what the check gives it; Node itself keeps reading the true environment.
     this.#code.variables.install();
     this.#code.printer.install();
@@ -94,31 +79,38 @@ export class PlaywrightSession {
     const ended = await Promise.race([this.#carryOut(message), this.#timeUp(message)]);
     const endTime = Date.now();
     await Promise.race([certificate, new Promise((resolve) => setTimeout(resolve, 0))]);
-    await this.#recorder?.finish(ended.verdict !== 'passed', this.#pages);
+    await this.#recorder?.finish(ended.verdict !== 'passed', this.#observer.pages);
     this.#finish(ended, startTime, endTime);
   }
 
   async #carryOut(message: RunScript): Promise<Ended> {
     if (!this.#usesTestRunner()) return this.#runPlain(message, message.entry);
-    const { library, code } = { library: this.#library, code: this.#code };
     this.#tests = new TestRun({
-      library,
-      code,
+      library: this.#library,
+      code: this.#code,
       runtimeId: this.#warmUp.runtime.id,
       onChange: () => this.#findings.changed(),
-      prepareFork: (host) => {
-        host._extraEnv = {
-          ...host._extraEnv,
-          ...forkEnvironment(this.#warmUp, message, code.variables.all()),
-        };
-      },
+      prepareFork: (host) => this.#prepareFork(host),
     });
     const ended = await this.#tests.run(message, this.#warmUp.folder);
     return this.#tests.isEmpty ? this.#runPlain(message, undefined) : ended;
   }
 
+  #prepareFork(host: ProcessHost): void {
+    const orders = { warmUp: this.#warmUp, policy: this.#policy, env: this.#code.variables.all() };
+    host._extraEnv = { ...host._extraEnv, ...forkEnvironment(orders) };
+    host.on(FORK_EVENT, (said) => {
+      const message = said as FromFork;
+      if (message.t === 'soft') this.#tests?.noteSoft(message.message);
+      else if (message.t === 'observed') this.#observer.take(host, message.observed);
+      else this.#send(message);
+      this.#findings.changed();
+    });
+  }
+
   async #runPlain(message: RunScript, entry: string | undefined): Promise<Ended> {
     this.#recorder = new Recorder(this.#warmUp.folder, message.keepArtifacts);
+    this.#observer.contexts = this.#recorder;
     this.#code.errors.install();
     return new PlainRun(this.#library, this.#code).run(entry);
   }
@@ -163,16 +155,16 @@ export class PlaywrightSession {
 
   #found(isFinal: boolean): { detail: Record<string, unknown>; files: LeftFile[] } {
     const isBrowser = this.#policy.checkType === 'BROWSER';
-    const { nodes } = this.#requests;
+    const { pages, errors, requests } = this.#observer.observed;
     const tests = this.#tests?.steps.tests ?? [];
     const detail = {
       ...(isBrowser
         ? {
-            traceSummary: { ...this.#pages.errors, userScriptErrors: this.#errorCount },
-            pages: this.#pages.results,
+            traceSummary: { ...errors, userScriptErrors: this.#errorCount },
+            pages,
           }
         : {}),
-      ...(nodes.length > 0 || !isBrowser ? { requests: nodes } : {}),
+      ...(requests.length > 0 || !isBrowser ? { requests } : {}),
       ...(tests.length > 0 ? { tests } : {}),
       ...(this.#certificate === undefined ? {} : { certificate: this.#certificate }),
     };

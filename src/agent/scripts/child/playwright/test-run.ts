@@ -42,12 +42,17 @@ export class TestRun {
 
   async run(message: RunScript, folder: string): Promise<Ended> {
     const { library, prepareFork } = this.#options;
-    library.onSoftError((text) => this.#softMessages.add(text));
+    library.onSoftError((text) => this.noteSoft(text));
     keepFirstWorkerHere(library, prepareFork);
     reportTo(this.#listener());
     const status = await library.runTests(writeConfiguration(folder, message), folder);
     const verdict = status === 'timedout' ? 'timed_out' : status === 'passed' ? 'passed' : 'failed';
     return { verdict, errors: this.errors };
+  }
+
+  /** A test goes on after it. */
+  noteSoft(message: string): void {
+    this.#softMessages.add(message);
   }
 
   #listener(): TestListener {
