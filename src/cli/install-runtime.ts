@@ -168,9 +168,11 @@ async function smoke({ id, root, env, signal }: Site): Promise<string> {
     env: packageEnvironment(env),
     signal: AbortSignal.any([signal, AbortSignal.timeout(SMOKE_TIMEOUT_MS)]),
   });
-  const lastLine = output.trim().split('\n').at(-1) ?? '';
-  if (code !== 0) throw fault(id, `its packages do not load: ${lastLine}`);
-  return Smoke.parse(JSON.parse(lastLine)).node.slice(1);
+  const lines = output.trim().split('\n');
+  // Node may warn of what a package uses, before or after.
+  const said = lines.find((line) => line.startsWith('{')) ?? lines.at(-1)!;
+  if (code !== 0) throw fault(id, `its packages do not load: ${said}`);
+  return Smoke.parse(JSON.parse(said)).node.slice(1);
 }
 
 function versionOf({ id, root }: Site, name: string): string {

@@ -1,7 +1,7 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { accessSync, constants } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { delimiter, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, test } from 'vitest';
 
@@ -21,9 +21,9 @@ const PACKAGES: Readonly<Record<string, string>> = {
 /** Servers live in sbin, which is not on the PATH of ordinary users. */
 const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/sbin', '/usr/local/sbin'];
 
-/** Full path of a program, or undefined. */
+/** Full path of a program, which may be one already; or undefined. */
 export function findProgram(name: string): string | undefined {
-  return folders.map((folder) => join(folder, name)).find(isExecutable);
+  return folders.map((folder) => resolve(folder, name)).find(isExecutable);
 }
 
 function isExecutable(path: string): boolean {
