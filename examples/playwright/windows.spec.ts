@@ -9,9 +9,10 @@ test('terms are accepted in a new tab', async ({ page, context }) => {
   await page.getByRole('link', { name: 'Terms in a new tab' }).click();
   const tab = await opening;
   await expect(tab).toHaveTitle('Terms');
+  const closing = tab.waitForEvent('close');
   await tab.getByRole('button', { name: 'Accept' }).click();
   await expect(page.getByRole('status')).toHaveText('Terms accepted.');
-  expect(tab.isClosed()).toBe(true);
+  await closing;
 });
 
 test('a popup may be closed without a word', async ({ page }) => {

@@ -79,7 +79,7 @@ describe('vedette up', () => {
     expect(statSync(join(dataDir, 'credentials.json')).mode & 0o777).toBe(0o600);
     expect(statSync(dataDir).mode & 0o777).toBe(0o700);
     examples = await checks();
-    expect(examples).toHaveLength(6);
+    expect(examples).toHaveLength(8);
   });
 
   test('refuses a second start with a taken port, and one on the same folder', async () => {

@@ -93,7 +93,8 @@ const TERMS = bare(
     <script>
       document.querySelector('button').addEventListener('click', () => {
         opener?.postMessage('accepted', location.origin);
-        close();
+        document.querySelector('h1').textContent = 'Thank you';
+        setTimeout(close, 300);
       });
     </script>`,
 );
