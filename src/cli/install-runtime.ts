@@ -1,5 +1,5 @@
 import { cpSync, existsSync, readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { z } from 'zod';
 import {
   findRuntimes,
@@ -102,12 +102,29 @@ function finish(site: Site, { node, playwright }: Versions, browsers: Browsers):
 
 async function installPackages(site: Site): Promise<Versions> {
   const { id, root, log } = site;
+  assertHasNode(site);
   log(`runtime ${id}: installing its packages with npm; this takes about a minute`);
-  rmSync(runtimePaths(id, root).record, { force: true });
+  for (const old of [runtimePaths(id, root).record, runtimePaths(id, root).browsers]) {
+    rmSync(old, { recursive: true, force: true });
+  }
   await runNpm(site);
   copyHelpers(site);
   const node = await smoke(site);
   return { node, playwright: versionOf(site, 'playwright') };
+}
+
+const Lock = z.object({ packages: z.record(z.string(), z.unknown()) });
+
+/** Said before anything is downloaded. */
+function assertHasNode({ id, root }: Site): void {
+  const { folder } = runtimePaths(id, root);
+  const node = relative(folder, join(nodeOf(id, root), '../..'));
+  const { packages } = Lock.parse(JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8')));
+  if (packages[node] !== undefined) return;
+  throw fault(
+    id,
+    `there is no Node of it for ${process.platform} on ${process.arch}; it needs Linux, x64 or arm64`,
+  );
 }
 
 async function runNpm({ id, root, env, signal }: Site): Promise<void> {
@@ -126,12 +143,12 @@ async function runNpm({ id, root, env, signal }: Site): Promise<void> {
     throw fault(id, 'npm is not on the PATH, and packages come by it; on Debian: apt-get install npm');
   });
   if (code !== 0) throw fault(id, explainNpm(output));
-  if (!existsSync(nodeOf(id, root))) {
-    throw fault(id, `there is no Node of it for ${process.platform} on ${process.arch}`);
-  }
 }
 
 const UNREACHABLE = /E(NOTFOUND|AI_AGAIN|TIMEDOUT|CONNREFUSED|CONNRESET|HOSTUNREACH|NETUNREACH)|TIMEOUT|CERT/;
+
+const FORBIDDEN = /E(ACCES|PERM|ROFS)/;
+const NOT_WRITABLE = 'its folder cannot be written; install as the user who installed vedette';
 
 function explainNpm(output: string): string {
   const lines = output
@@ -142,10 +159,7 @@ function explainNpm(output: string): string {
   if (UNREACHABLE.test(said)) {
     return `npm does not reach its registry (${said}); npm's settings registry, https-proxy and cafile say how`;
   }
-  if (/EACCES|EPERM|EROFS/.test(said)) {
-    return `its folder cannot be written (${said}); install as the user who installed vedette`;
-  }
-  return `npm ci failed: ${said}`;
+  return FORBIDDEN.test(said) ? NOT_WRITABLE : `npm ci failed: ${said}`;
 }
 
 /** A copy in place of npm's link: user code sees the folder of the packages and nothing beside it. */
@@ -185,6 +199,7 @@ export const fault = (id: string, problem: string): FatalError =>
 
 function explained(error: unknown, { id, signal }: Site): unknown {
   if (signal.aborted) return fault(id, 'the installation was stopped; the next one starts anew');
+  if (FORBIDDEN.test(codeOf(error) ?? '')) return fault(id, NOT_WRITABLE);
   const isTimeout = error instanceof Error && error.name === 'AbortError';
   return isTimeout ? fault(id, 'the installation took too long and was given up') : error;
 }
