@@ -6,6 +6,7 @@ import { ArtifactUploader } from './artifacts/index.ts';
 import type { ExtraAuthorities } from './authorities.ts';
 import { Connection, ServiceClient } from './connection/index.ts';
 import { Dispatcher, LeaseClock } from './dispatch/index.ts';
+import { EgressProxy } from './egress/index.ts';
 import { AgentMetrics, type AgentStatus, type Readings } from './health/index.ts';
 import { classOf, Lanes } from './lanes/index.ts';
 import type { ProbePool } from './probes/index.ts';
@@ -40,6 +41,7 @@ export class Agent {
   readonly #authorities: ExtraAuthorities | undefined;
   readonly #client: ServiceClient;
   readonly #pool: ProbePool;
+  readonly #egress: EgressProxy | null;
   readonly #scripts: ScriptRoom;
   readonly #admission: Admission;
   readonly #heavy: Heavy;
@@ -68,6 +70,7 @@ export class Agent {
     pool.pingTypes = new Set(types.filter(({ needs }) => needs === 'ping').map(({ name }) => name));
     pool.events.onReady = () => this.#connection.creditChanged();
     pool.events.onEnded = (cause) => this.metrics.probeEnded(cause);
+    this.#egress = settings.scriptEgress === 'open' ? null : this.#egressProxy();
     this.#scripts = this.#scriptRoom(parts);
     this.#dispatcher = new Dispatcher({
       executor: new Lanes(pool, this.#scripts),
@@ -121,6 +124,20 @@ export class Agent {
     this.#artifacts = new ArtifactUploader(spool, this.#client, log);
   }
 
+  #egressProxy(): EgressProxy {
+    const { useOsResolver, blockedTargets, allowedTargets } = this.#settings;
+    return new EgressProxy({
+      setup: { useOsResolver, policy: { blocked: blockedTargets, allowed: allowedTargets } },
+      log: this.#options.log,
+      onLost: () => this.#scripts.renewAll(),
+    });
+  }
+
+  /** No script may reach the port that tells about this agent. */
+  protectHealthPort(port: number): void {
+    this.#egress?.protect([port]);
+  }
+
   #scriptRoom({ plan, spool, dataDir }: AgentParts): ScriptRoom {
     const { log, scriptEntry, findRuntimes, runtimesEveryMs } = this.#options;
     const { apiKey, extraCaCerts } = this.#settings;
@@ -129,7 +146,7 @@ export class Agent {
       places: { browser: plan.places.browser, multistep: plan.places.script, api: plan.places.script },
       memoryOf: (kind) => plan.limitBytes[heavyOf(kind)],
       mayWarm: (kind) => this.#admission.allowSpare(heavyOf(kind), this.#heavy),
-      egressPort: () => undefined,
+      egress: this.#egress,
       extraCaCerts,
       ownSecrets: [apiKey],
       folderOf: (resultId) => spool.folderOf(resultId),
@@ -162,6 +179,7 @@ export class Agent {
         [
           (signal) => this.#pool.keep(signal),
           (signal) => this.#scripts.keep(signal),
+          (signal) => this.#egress?.keep(signal) ?? untilAborted(signal),
           (signal) => this.#connection.run(signal),
           (signal) => this.#dispatcher.watch(signal),
           (signal) => this.#uploader.run(signal),

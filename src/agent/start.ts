@@ -93,6 +93,7 @@ async function startRest(
     spool.close();
     throw error;
   });
+  agent.protectHealthPort(health.port);
   const done = untilEnd(agent, health);
   done.catch(() => {});
   const { state: sandbox, missing } = sandboxReport();

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { planLanes, readMachine } from '../agent/admission/index.ts';
 import { cancelledReport, faultReport } from '../agent/dispatch/index.ts';
+import { EgressProxy } from '../agent/egress/index.ts';
 import { ExecutorFault, type Finished } from '../agent/ports.ts';
 import { hardenSelf, requireWalls } from '../agent/sandbox/index.ts';
 import { ScriptRoom, scrubbedReport } from '../agent/scripts/index.ts';
@@ -42,7 +43,8 @@ export async function runScriptCheck(
   hardenSelf();
   requireWalls(check.settings.sandbox, check.log);
   const dataDir = mkdtempSync(join(tmpdir(), 'vedette-run-'));
-  const room = roomIn(dataDir, check);
+  const egress = check.settings.scriptEgress === 'open' ? null : egressFor(check);
+  const room = roomIn(dataDir, check, egress);
   const startedMs = wallMs();
   try {
     await room.prepare();
@@ -57,6 +59,7 @@ export async function runScriptCheck(
     return { report: faultReport(code, messageOf(error), startedMs), kept: [] };
   } finally {
     await room.stop();
+    await egress?.stop();
     rmSync(dataDir, { recursive: true, force: true });
   }
 }
@@ -80,14 +83,20 @@ export const environmentOptions = (settings: RunSettings): Parameters<typeof cre
   policy: { blocked: settings.blockedTargets, allowed: settings.allowedTargets },
 });
 
-function roomIn(dataDir: string, { settings, log }: ScriptCheck): ScriptRoom {
+function egressFor({ settings, log }: ScriptCheck): EgressProxy {
+  const { useOsResolver, blockedTargets, allowedTargets } = settings;
+  const policy = { blocked: blockedTargets, allowed: allowedTargets };
+  return new EgressProxy({ setup: { useOsResolver, policy }, log, onLost: () => {} });
+}
+
+function roomIn(dataDir: string, { settings, log }: ScriptCheck, egress: EgressProxy | null): ScriptRoom {
   const { limitBytes } = planLanes(readMachine(), undefined);
   return new ScriptRoom({
     dataDir,
     places: { browser: 1, multistep: 1, api: 1 },
     memoryOf: (kind) => limitBytes[kind === 'browser' ? 'browser' : 'script'],
     mayWarm: () => false,
-    egressPort: () => undefined,
+    egress,
     extraCaCerts: settings.extraCaCerts,
     ownSecrets: [],
     folderOf: (resultId) => join(dataDir, resultId),

@@ -37,7 +37,7 @@ const WORDS: Readonly<Record<string, readonly string[]>> = {
   // User code has an environment of its own.
   'process.env': ['cli/', 'agent/scripts/child/'],
   // A child process ends itself.
-  'process.exit(': ['cli/', 'agent/probes/serve.ts', 'agent/scripts/child/'],
+  'process.exit(': ['cli/', 'agent/egress/child.ts', 'agent/probes/serve.ts', 'agent/scripts/child/'],
 };
 
 /** Files below a room that other rooms may import beside its index.ts: types without behaviour. */

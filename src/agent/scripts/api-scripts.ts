@@ -36,6 +36,7 @@ export class ApiScripts implements ScriptHooks {
   readonly #log = new JobLog();
   #done = Promise.withResolvers<PhaseDone>();
   #leaving: Leaving | undefined;
+  #refusalsNoted = 0;
 
   constructor(
     job: Job,
@@ -77,12 +78,24 @@ export class ApiScripts implements ScriptHooks {
     const found = await this.#untilDone(scripts.length * SCRIPT_LIMIT_MS + GRACE_MS);
     const { isStarved } = howStarved();
     this.#signal.throwIfAborted();
+    const refusal = await this.#noteRefusals();
     const log = this.#log.take(this.scrubber);
     if ('t' in found) {
+      if (found.error !== null && refusal !== undefined) throw new ExecutorFault('TARGET_BLOCKED', refusal);
       return { request: found.request, response: found.response, env: found.env, log, error: found.error };
     }
     await this.#child.end();
     return { request, response, env, log, error: this.#errorOf(found, isStarved) };
+  }
+
+  /** @returns a sentence about what the policy closed the way to in this phase */
+  async #noteRefusals(): Promise<string | undefined> {
+    // What was refused was said before the script heard of it, but on another line.
+    await new Promise((resolve) => setImmediate(resolve));
+    const fresh = this.#child.gate?.refusals.slice(this.#refusalsNoted) ?? [];
+    this.#refusalsNoted += fresh.length;
+    for (const { sentence } of fresh) this.#log.add('warn', sentence);
+    return fresh[0]?.sentence;
   }
 
   /** @throws ExecutorFault when this machine is at fault */
@@ -91,6 +104,7 @@ export class ApiScripts implements ScriptHooks {
       ...this.#around.limits,
       timeoutMs: SCRIPT_LIMIT_MS,
       shouldFail: false,
+      gate: this.#child.gate,
       heapMb: heapMbOf('api'),
       leaving: this.#leaving,
     };

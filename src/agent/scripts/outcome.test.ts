@@ -9,6 +9,7 @@ const facts: JobFacts = {
   processes: 32,
   diskBytes: 200 * MB,
   shouldFail: false,
+  gate: null,
   leaving: undefined,
 };
 const done = (more: Partial<Done> = {}): JobEnd => ({

@@ -1,4 +1,5 @@
 import type { TryReport } from '../../checks/execute.ts';
+import type { OpenGate, Refusal } from '../egress/index.ts';
 import type { Child } from '../sandbox/index.ts';
 import type { ScriptError, FromScript } from './protocol.ts';
 import type { EarlyEnd } from './script-child.ts';
@@ -27,6 +28,8 @@ export interface JobFacts {
   processes: number;
   diskBytes: number;
   shouldFail: boolean;
+  /** Of its way to targets; null where it goes there directly. */
+  gate: Pick<OpenGate, 'refusals' | 'wasInterrupted'> | null;
   /** What the script was about to do when its process ended. */
   leaving: Leaving | undefined;
 }
@@ -38,12 +41,43 @@ const LATE = /\btime(d)?[ -]?out\b|\bTimeoutError\b|\bexceeded while\b/i;
 
 /** A time that ran out proves nothing when this machine stood still for a good part of it. */
 export function judge(end: JobEnd, facts: JobFacts, isStarved: boolean): Judged {
-  const judged = bounded(judgeEnd(end, facts));
+  const judged = bounded(withGate(judgeEnd(end, facts), end, facts));
   if (!judged.isLate || !isStarved) return judged;
   const message =
     'this agent was too busy to judge the target: its own delays may be why the time of the script ran out';
   return { ...judged, verdict: 'error', failures: [failureOf('AGENT_OVERLOADED', message)] };
 }
+
+/**
+ * A script that failed for want of what this agent keeps from it says nothing about the target. Of a browser
+ * only what its script names: what else was on a page may be missing without harm, and does not hide that a
+ * target is down.
+ */
+function withGate(judged: Judged, end: JobEnd, { gate }: JobFacts): Judged {
+  const hasFailed = judged.verdict === 'failed' || (end.how === 'done' && end.done.verdict !== 'passed');
+  if (gate === null || judged.verdict === 'error' || !hasFailed) return judged;
+  const named = ({ sentence }: Refusal): boolean =>
+    judged.errors.some((each) => each.message.includes(sentence));
+  const reason = gate.refusals.find((refusal) => refusal.by === 'script' || named(refusal));
+  if (reason !== undefined) return keptBy('TARGET_BLOCKED', reason.sentence, judged);
+  if (gate.wasInterrupted) {
+    const message =
+      'the connections of the script were cut: the egress process of this agent ended meanwhile';
+    return keptBy('EGRESS_FAULT', message, judged);
+  }
+  const [missing] = gate.refusals;
+  const [failure, ...others] = judged.failures;
+  if (missing === undefined || failure === undefined) return judged;
+  const message = `${failure.message} (meanwhile ${missing.sentence})`;
+  return { ...judged, failures: [{ ...failure, message }, ...others] };
+}
+
+const keptBy = (code: string, message: string, { errors }: Judged): Judged => ({
+  verdict: 'error',
+  errors,
+  failures: [{ code, message, network: false }],
+  isLate: false,
+});
 
 /** User code may throw texts of any length, any number of times. */
 const MAX_ERRORS = 20;

@@ -3,7 +3,8 @@ import type { Job } from '../../contract/index.ts';
 import { sleep } from '../../kit/clock.ts';
 import { messageOf } from '../../kit/errors.ts';
 import type { Log } from '../../kit/log.ts';
-import type { Finished } from '../ports.ts';
+import type { EgressProxy, OpenGate } from '../egress/index.ts';
+import { ExecutorFault, type Finished } from '../ports.ts';
 import type { Runtime } from '../runtimes/index.ts';
 import { canNestChromiumSandbox } from '../sandbox/index.ts';
 import { ApiScripts } from './api-scripts.ts';
@@ -24,8 +25,8 @@ export interface ScriptRoomOptions {
   memoryOf: (kind: ScriptKind) => number;
   /** Whether memory allows a spare process of this kind. */
   mayWarm: (kind: ScriptKind) => boolean;
-  /** Port of the egress proxy; undefined where scripts may reach every target. */
-  egressPort: () => number | undefined;
+  /** The way to targets; null where scripts may reach every one by themselves. */
+  egress: Pick<EgressProxy, 'open'> | null;
   extraCaCerts: string | undefined;
   /** What no result may show besides the secrets of its check. */
   ownSecrets: readonly string[];
@@ -190,12 +191,13 @@ export class ScriptRoom {
   }
 
   async #start(kind: ScriptKind, runtime: Runtime): Promise<ScriptChild> {
-    const { memoryOf, egressPort, extraCaCerts, entry = SCRIPT_ENTRY } = this.#options;
+    const { memoryOf, extraCaCerts, entry = SCRIPT_ENTRY } = this.#options;
+    const gate = await this.#openGate();
     const folder = await makeJobFolder(this.#workDir, runtime.modules);
     const limits = limitsOf(kind, memoryOf(kind));
-    const port = egressPort();
+    const port = gate?.port;
     const program = programOf({ kind, runtime, folder, limits, egressPort: port, extraCaCerts, entry });
-    return new ScriptChild(kind, runtime, program, {
+    return new ScriptChild(kind, runtime, program, gate, {
       t: 'warm',
       kind: kind === 'api' ? 'api' : 'playwright',
       folder,
@@ -203,6 +205,14 @@ export class ScriptRoom {
       proxy: port === undefined ? null : { host: '127.0.0.1', port },
       browser: kind === 'browser' ? { sandbox: canNestChromiumSandbox() } : null,
     });
+  }
+
+  async #openGate(): Promise<OpenGate | null> {
+    try {
+      return (await this.#options.egress?.open()) ?? null;
+    } catch (error) {
+      throw new ExecutorFault('EGRESS_FAULT', messageOf(error));
+    }
   }
 
   /** A process that cannot be killed must not cost the result. */

@@ -1,5 +1,6 @@
 import { sleep } from '../../kit/clock.ts';
 import { messageOf } from '../../kit/errors.ts';
+import type { OpenGate } from '../egress/index.ts';
 import { LineReader } from '../lines.ts';
 import type { Runtime } from '../runtimes/index.ts';
 import { removeFolder, startChild, type Child, type ChildExit, type ChildProgram } from '../sandbox/index.ts';
@@ -33,6 +34,8 @@ export class ScriptChild {
   readonly kind: ScriptKind;
   readonly runtime: Runtime;
   readonly folder: string;
+  /** Its way to targets; null where it goes there directly. */
+  readonly gate: OpenGate | null;
   /** Resolves when a job would begin at once; false when it ended before. */
   readonly ready: Promise<boolean>;
   readonly ended: Promise<EarlyEnd>;
@@ -43,10 +46,17 @@ export class ScriptChild {
   #bytes = 0;
   #gone: Promise<void> | undefined;
 
-  constructor(kind: ScriptKind, runtime: Runtime, program: ChildProgram, warmUp: WarmUp) {
+  constructor(
+    kind: ScriptKind,
+    runtime: Runtime,
+    program: ChildProgram,
+    gate: OpenGate | null,
+    warmUp: WarmUp,
+  ) {
     this.kind = kind;
     this.runtime = runtime;
     this.folder = warmUp.folder;
+    this.gate = gate;
     this.#child = startChild(program);
     const ready = Promise.withResolvers<boolean>();
     this.#read(() => ready.resolve(true));
@@ -87,7 +97,9 @@ export class ScriptChild {
 
   /** Ends it and removes its folder. Never rejects but for a process that cannot be killed. */
   discard(): Promise<void> {
-    this.#gone ??= this.end().then(() => removeFolder(this.folder));
+    this.#gone ??= this.end()
+      .finally(() => this.gate?.close())
+      .then(() => removeFolder(this.folder));
     return this.#gone;
   }
 

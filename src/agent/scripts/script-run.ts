@@ -62,6 +62,7 @@ export class ScriptRun {
     const { isStarved, longestMs } = howStarved();
     await this.#child.end();
     if (end === undefined) return undefined;
+    for (const { sentence } of this.#child.gate?.refusals ?? []) this.#log.add('warn', sentence);
     const judged = judge(end, this.#facts(), isStarved);
     // The clock of the child is the user's to set.
     const within = (ms: number): number => Math.min(Math.max(ms, begunMs), endedMs);
@@ -114,7 +115,8 @@ export class ScriptRun {
     const { timeoutMs } = this.#job;
     const { limits } = this.#around;
     const { shouldFail } = this.#definition;
-    return { ...limits, timeoutMs, shouldFail, heapMb: heapMbOf(this.#child.kind), leaving: this.#leaving };
+    const { kind, gate } = this.#child;
+    return { ...limits, timeoutMs, shouldFail, gate, heapMb: heapMbOf(kind), leaving: this.#leaving };
   }
 
   async #finish(

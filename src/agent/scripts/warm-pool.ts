@@ -96,7 +96,7 @@ export class WarmPool {
   async take(kind: ScriptKind, runtime: Runtime, signal: AbortSignal): Promise<ScriptChild | undefined> {
     this.#noteUse(kind);
     for (let starts = 0; starts < MAX_STARTS && !signal.aborted; starts++) {
-      const child = this.#takeSpare(kind, runtime) ?? (await this.#options.start(kind, runtime));
+      const child = this.#takeSpare(kind, runtime) ?? (await this.#startNow(kind, runtime));
       this.look();
       if ((await untilReady(child, signal)) && !signal.aborted) return child;
       if (!signal.aborted) this.#noteFailure(kind, child);
@@ -105,6 +105,15 @@ export class WarmPool {
     this.gaveBack(kind);
     if (signal.aborted) return undefined;
     throw new ExecutorFault('SCRIPT_START', `the process for the script did not start: ${this.startError}`);
+  }
+
+  async #startNow(kind: ScriptKind, runtime: Runtime): Promise<ScriptChild> {
+    try {
+      return await this.#options.start(kind, runtime);
+    } catch (error) {
+      this.gaveBack(kind);
+      throw error;
+    }
   }
 
   gaveBack(kind: ScriptKind): void {

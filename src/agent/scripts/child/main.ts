@@ -1,5 +1,6 @@
 import type { RunPhase, RunScript, ToScript, WarmUp } from '../protocol.ts';
 import { openChannel } from './channel.ts';
+import { installNetwork } from './network.ts';
 
 /** Entry of a script process: it becomes what `warm` says, then waits for its job. */
 const send = openChannel((message) => void receive(message));
@@ -13,6 +14,7 @@ async function receive(message: ToScript): Promise<void> {
 }
 
 async function warm(warmUp: WarmUp): Promise<void> {
+  installNetwork(warmUp.proxy);
   if (warmUp.kind === 'api') runPhase = (await import('./api/index.ts')).serveApi(warmUp, send);
   else runScript = await (await import('./playwright/index.ts')).servePlaywright(warmUp, send);
   send({ t: 'ready' });

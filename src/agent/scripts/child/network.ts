@@ -116,7 +116,7 @@ class Line {
     socket.on('error', () => {});
     socket.on('close', () => {
       this.#socket = undefined;
-      for (const n of [...this.#waiting.keys()]) this.#settle(n, null);
+      for (const n of this.#waiting.keys()) this.#settle(n, null);
     });
     return (this.#socket = socket);
   }

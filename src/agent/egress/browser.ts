@@ -1,0 +1,91 @@
+import type { Socket } from 'node:net';
+import { codeOf } from '../../kit/errors.ts';
+import type { Dialer } from './dialer.ts';
+import type { Findings } from './findings.ts';
+import {
+  CONNECTED,
+  failureReply,
+  greetingLength,
+  NO_AUTHENTICATION,
+  readRequest,
+  SocksError,
+  type SocksTarget,
+} from './socks.ts';
+import { splice } from './splice.ts';
+
+interface Parts {
+  dialer: Dialer;
+  findings: Findings;
+  /** Aborts when the connection has ended. */
+  gone: AbortSignal;
+  /** The browser has said where it wants to go. */
+  onRequest(): void;
+}
+
+/**
+ * One connection of a browser. SOCKS, since a page that cannot be reached is an error of its navigation
+ * then; a proxy for HTTP would have to answer in the place of the target.
+ */
+export function serveBrowser(socket: Socket, parts: Parts): void {
+  let bytes: Buffer = Buffer.alloc(0);
+  let isGreeted = false;
+  const read = (): SocksTarget | null => {
+    if (!isGreeted) {
+      const length = greetingLength(bytes);
+      if (length === null) return null;
+      isGreeted = true;
+      bytes = bytes.subarray(length);
+      socket.write(NO_AUTHENTICATION);
+    }
+    return readRequest(bytes);
+  };
+  const onData = (more: Buffer): void => {
+    bytes = bytes.length === 0 ? more : Buffer.concat([bytes, more]);
+    try {
+      const target = read();
+      if (target === null) return;
+      socket.off('data', onData).on('data', onEarly);
+      parts.onRequest();
+      void reach(target, parts).then(join, refuse);
+    } catch (error) {
+      refuse(error);
+    }
+  };
+  // It was not told yet that the way is open.
+  const onEarly = (): void => void socket.destroy();
+  const onEnd = (): void => void socket.destroy();
+  const join = (target: Socket): void => {
+    socket.off('data', onEarly).off('end', onEnd).pause();
+    socket.write(CONNECTED);
+    splice(socket, target);
+  };
+  const refuse = (error: unknown): void => {
+    const answer = error instanceof SocksError ? error.answer : failureReply(codeOf(error) ?? '');
+    if (answer === null) socket.destroy();
+    else socket.end(answer, () => socket.destroy());
+  };
+  socket.on('end', onEnd).on('data', onData);
+}
+
+/** The policy closed the way to every address. */
+class Refused extends Error {
+  readonly code = 'ERR_TARGET_BLOCKED';
+}
+
+/** @throws Error with a code, after it was filed */
+async function reach({ host, port }: SocksTarget, parts: Parts): Promise<Socket> {
+  const { dialer, findings, gone } = parts;
+  try {
+    const addresses = await dialer.resolve(host, 0, gone);
+    const judged = addresses.map((each) => ({ ...each, why: dialer.judge(host, each.address, port) }));
+    const open = judged.filter(({ why }) => why === null);
+    for (const { why } of judged) if (why !== null) findings.refused(why, 'browser');
+    if (open.length === 0) throw new Refused(judged[0]?.why ?? '');
+    return await dialer.connect(open, port, gone);
+  } catch (error) {
+    const code = codeOf(error) ?? 'ECONNREFUSED';
+    const sentence = error instanceof Refused ? error.message : null;
+    if (!gone.aborted) findings.failed({ host, port, code, sentence });
+    throw error;
+  }
+}

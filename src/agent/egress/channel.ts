@@ -1,0 +1,54 @@
+import type { Duplex } from 'node:stream';
+import { LineReader } from '../lines.ts';
+
+export interface EgressSetup {
+  /** Resolve names through the operating system. */
+  useOsResolver: boolean;
+  /** Asked instead of those of resolv.conf; for tests. */
+  servers?: readonly string[];
+  policy: { blocked: string; allowed: string };
+}
+
+/** What the policy closed the way to. */
+export interface Refusal {
+  /** The policy's own. */
+  sentence: string;
+  /** Scripts ask for what they need; a browser asks for whatever is on a page. */
+  by: 'script' | 'browser';
+}
+
+/** From the agent to its egress process. `setup` comes first; `n` numbers the gates. */
+export type ToEgress =
+  | { t: 'setup'; setup: EgressSetup }
+  /** 0: any free port. */
+  | { t: 'open'; n: number; port: number }
+  | { t: 'close'; n: number }
+  /** Ports of this machine that belong to the agent itself. */
+  | { t: 'own-ports'; ports: readonly number[] };
+
+export type FromEgress =
+  | { t: 'ready' }
+  | { t: 'opened'; n: number; port: number }
+  | { t: 'not-opened'; n: number; why: string }
+  /** The policy closed the way to something. Each once per gate. */
+  | { t: 'refused'; n: number; refusal: Refusal };
+
+const MAX_LINE_CHARS = 1024 * 1024;
+
+/** Messages as lines of JSON. What is no message ends the stream: both ends are ours. */
+export function openChannel<Out extends object, In extends object>(
+  stream: Duplex,
+  receive: (message: In) => void,
+): (message: Out) => void {
+  const lines = new LineReader(MAX_LINE_CHARS);
+  stream.on('data', (bytes: Buffer) => {
+    try {
+      for (const line of lines.push(bytes)) receive(JSON.parse(line) as In);
+    } catch (error) {
+      stream.destroy(error instanceof Error ? error : new Error(String(error)));
+    }
+  });
+  return (message) => {
+    if (stream.writable) stream.write(`${JSON.stringify(message)}\n`);
+  };
+}

@@ -1,0 +1,55 @@
+import { Socket } from 'node:net';
+import { createResolver } from '../../checks/resolver/index.ts';
+import { parsePolicy } from '../../checks/target-policy/index.ts';
+import { openChannel, type EgressSetup, type FromEgress, type ToEgress } from './channel.ts';
+import { Dialer } from './dialer.ts';
+import { Gate } from './gate.ts';
+
+/** Entry of the egress process. It ends when its channel does, so it never outlives the agent. */
+const stream = new Socket({ fd: 3, readable: true, writable: true });
+stream.on('error', () => process.exit(1));
+stream.on('close', () => process.exit(0));
+
+const gates = new Map<number, Gate>();
+let agentPorts: readonly number[] = [];
+let dialer: Dialer | undefined;
+
+const isOwnPort = (port: number): boolean =>
+  agentPorts.includes(port) || gates.values().some((gate) => gate.port === port);
+
+function dialerOf({ useOsResolver, servers, policy }: EgressSetup): Dialer {
+  const resolver = createResolver({ useOsResolver, ...(servers === undefined ? {} : { servers }) });
+  return new Dialer({ resolver, targets: parsePolicy(policy.blocked, policy.allowed), isOwnPort });
+}
+
+async function open(n: number, port: number): Promise<void> {
+  const gate = new Gate(dialer!, (refusal) => send({ t: 'refused', n, refusal }));
+  gates.set(n, gate);
+  try {
+    send({ t: 'opened', n, port: await gate.listen(port) });
+  } catch (error) {
+    gates.delete(n);
+    send({ t: 'not-opened', n, why: String(error) });
+  }
+}
+
+function receive(message: ToEgress): void {
+  switch (message.t) {
+    case 'setup':
+      dialer = dialerOf(message.setup);
+      send({ t: 'ready' });
+      break;
+    case 'open':
+      void open(message.n, message.port);
+      break;
+    case 'close':
+      gates.get(message.n)?.close();
+      gates.delete(message.n);
+      break;
+    case 'own-ports':
+      agentPorts = message.ports;
+      break;
+  }
+}
+
+const send = openChannel<FromEgress, ToEgress>(stream, receive);
