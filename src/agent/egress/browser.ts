@@ -64,7 +64,7 @@ export function serveBrowser(socket: Socket, parts: Parts): void {
     if (answer === null) socket.destroy();
     else socket.end(answer, () => socket.destroy());
   };
-  socket.on('end', onEnd).on('data', onData);
+  socket.on('end', onEnd).on('data', onData).resume();
 }
 
 /** The policy closed the way to every address. */

@@ -2,7 +2,8 @@
  * What a script process and its gate say to one another, as lines of JSON on a connection of their own.
  * The connections of user code carry nothing of it: each is a plain connection to the gate's port that
  * stays silent until its owner has said here where it leads. So whatever is built on a socket (TLS,
- * static buffers, half-open ends) works as on a direct one. Types only: one side runs in a runtime's Node.
+ * static buffers, half-open ends) works as on a direct one. The connection begins with an empty object, so
+ * that the gate knows it before the first question. Types only: one side runs in a runtime's Node.
  */
 
 /** Numbered by the process; every number is answered once, in any order. */

@@ -11,6 +11,7 @@ import { splice } from './splice.ts';
 const MAX_QUESTIONS = 256;
 /** Answers that nobody reads. */
 const MAX_UNREAD_BYTES = 1024 * 1024;
+const GREETING = '{}';
 const MAX_LINE_CHARS = 16 * 1024;
 
 const host = z.string().min(1).max(1024);
@@ -55,7 +56,9 @@ export function serveQuestions(socket: Socket, parts: Parts): void {
   socket.on('end', () => socket.destroy());
   socket.on('data', (bytes: Buffer) => {
     try {
-      for (const line of lines.push(bytes)) void answer(asked.parse(JSON.parse(line)));
+      for (const line of lines.push(bytes)) {
+        if (line !== GREETING) void answer(asked.parse(JSON.parse(line)));
+      }
     } catch {
       socket.destroy();
     }

@@ -2,10 +2,11 @@ import { onTestFinished } from 'vitest';
 import { EgressProxy } from '../../../src/agent/egress/index.ts';
 import { findRuntimes, type Runtime } from '../../../src/agent/runtimes/index.ts';
 import { ScriptRoom } from '../../../src/agent/scripts/index.ts';
+import type { TryReport } from '../../../src/checks/execute.ts';
 import type { PhaseAnswer } from '../../../src/checks/script-hooks.ts';
 import { createLog } from '../../../src/kit/log.ts';
 import { standInJob, temporaryFolder } from '../../support/agent.ts';
-import { STAND_IN_RUNTIME } from '../../support/scripts.ts';
+import { scriptJob, STAND_IN_RUNTIME } from '../../support/scripts.ts';
 
 /** Those that are installed; without any this Node. */
 export const RUNTIMES: readonly Runtime[] = findRuntimes().length > 0 ? findRuntimes() : [STAND_IN_RUNTIME];
@@ -36,6 +37,8 @@ export function startEgress({ blocked = '', allowed = '', servers }: Policy = {}
 
 export interface Scripts {
   egress: EgressProxy;
+  /** Runs a browser check. */
+  browse: (script: string) => Promise<TryReport>;
   /** Runs a setup script in a process of its own, behind all walls. What it prints comes back as one text. */
   run: (script: string, env?: Record<string, string>) => Promise<{ printed: string; answer: PhaseAnswer }>;
 }
@@ -46,7 +49,7 @@ export function startScripts(policy: Policy = {}, runtime: Runtime = RUNTIMES[0]
   const room = new ScriptRoom({
     dataDir: folder.path,
     places: { browser: 1, multistep: 1, api: 1 },
-    memoryOf: () => 512 * 1024 * 1024,
+    memoryOf: () => 1536 * 1024 * 1024,
     mayWarm: () => false,
     egress,
     extraCaCerts: undefined,
@@ -63,6 +66,11 @@ export function startScripts(policy: Policy = {}, runtime: Runtime = RUNTIMES[0]
   const request = { method: 'GET', url: 'http://shop.test/', body: '', headers: {}, queryParameters: {} };
   return {
     egress,
+    browse: async (script) => {
+      const job = scriptJob('BROWSER', script);
+      const finished = await room.run(job, new AbortController().signal);
+      return finished!.report;
+    },
     run: async (script, env = {}) => {
       const environmentVariables = Object.entries(env).map(([key, value]) => ({ key, value }));
       const spec = {

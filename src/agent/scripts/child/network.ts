@@ -27,7 +27,10 @@ export function installNetwork(proxy: WarmUp['proxy']): void {
 const failures: BrowserFailure[] = [];
 const MAX_FAILURES = 500;
 
-/** An option of Playwright's `launch` that leads a browser the same way. */
+/**
+ * Arguments of Chromium that lead it the same way. Playwright's own option would take the requests of its
+ * contexts along, which come by here anyway and say more when they fail.
+ */
 export function browserArguments(proxy: WarmUp['proxy']): string[] {
   if (proxy === null) return [];
   return [
@@ -107,6 +110,7 @@ class Line {
   #open(): net.Socket {
     const socket = connect({ host: this.host, port: this.port, noDelay: true });
     let rest = '';
+    socket.write('{}\n');
     socket.setEncoding('utf8').unref();
     socket.on('data', (text: string) => {
       const lines = (rest + text).split('\n');
