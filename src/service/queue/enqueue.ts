@@ -1,9 +1,13 @@
 import { sql } from 'kysely';
+import { REGIONS } from '../../checks/index.ts';
 import { derivedId } from '../../kit/ids.ts';
 import type { Db, NewSession } from '../ports.ts';
 import { toJson } from '../store/index.ts';
-import { ClassNumber } from '../store/schema.ts';
+import { ClassNumber, RunState } from '../store/schema.ts';
 import { interval } from './sql.ts';
+
+/** Why a run in a region ended at once. */
+const NOT_SERVED = 'LOCATION_NOT_SERVED';
 
 export interface Started {
   sessionId: string;
@@ -32,13 +36,22 @@ function rowOf(session: NewSession, { sessionId, sequenceIds }: Started): object
     timeout_ms: Math.ceil(session.timeoutMs),
     definition: session.definition,
     locations,
-    runs: locations.map((location, at) => ({ location, sequence_id: sequenceIds[at] })),
+    runs: locations.map((location, at) => ({
+      location,
+      sequence_id: sequenceIds[at],
+      is_region: REGION_CODES.has(location),
+    })),
   };
 }
 
+const REGION_CODES: ReadonlySet<string> = new Set(REGIONS);
+
 /**
- * Inserts sessions with their runs, in two statements however many. What is on demand is due now,
+ * Inserts sessions with their runs, in one statement however many. What is on demand is due now,
  * whatever clock the caller has; everything else at its instant.
+ *
+ * A run in a region that nobody serves ends as it begins: waiting for its time in the queue, it would keep
+ * its check from running elsewhere.
  */
 export async function enqueue(
   db: Db,
@@ -52,19 +65,36 @@ export async function enqueue(
       select * from json_to_recordset(${rows}::json) as s(
         id uuid, account_id uuid, check_id uuid, check_type text, name text, run_source text, lane smallint,
         job_class smallint, scheduled_at timestamptz, timeout_ms int, definition jsonb, locations text[], runs json)
+    ), planned as materialized (
+      select s.*, r.location, r.sequence_id, r.is_region and not exists (
+          select 1 from private_location p where p.account_id = s.account_id and p.slug = r.location
+        ) as is_unserved
+      from input s cross join lateral json_to_recordset(s.runs)
+        as r(location text, sequence_id uuid, is_region boolean)
     ), opened as (
-      insert into check_session (id, account_id, check_id, check_type, name, run_source, run_locations, started_at)
-      select id, account_id, check_id, check_type, name, run_source, locations, scheduled_at from input
+      insert into check_session (id, account_id, check_id, check_type, name, run_source, run_locations, started_at,
+                                 status, end_reason, stopped_at)
+      select s.id, s.account_id, s.check_id, s.check_type, s.name, s.run_source, s.locations, s.scheduled_at,
+             case when p.is_over then 'TIMED_OUT' else 'STARTED' end, p.end_reason,
+             case when p.is_over then now() end
+      from input s join (
+        select id, bool_and(is_unserved) as is_over,
+               max(case when is_unserved then ${NOT_SERVED} end) as end_reason
+        from planned group by id) p on p.id = s.id
       on conflict (id) do nothing
     )
     insert into run (sequence_id, session_id, check_id, account_id, location, check_type, lane,
-                     job_class, run_source, scheduled_at, not_before, expires_at, timeout_ms, payload)
-    select r.sequence_id, s.id, s.check_id, s.account_id, r.location, s.check_type, s.lane,
-           s.job_class, s.run_source, s.scheduled_at,
-           case when s.lane = 0 then now() else s.scheduled_at end,
-           case when s.lane = 0 then now() else greatest(now(), s.scheduled_at) end + ${interval(queueExpiryMs)},
-           s.timeout_ms, s.definition
-    from input s cross join lateral json_to_recordset(s.runs) as r(location text, sequence_id uuid)
+                     job_class, run_source, scheduled_at, not_before, expires_at, timeout_ms, payload,
+                     state, outcome, end_reason, finished_at)
+    select p.sequence_id, p.id, p.check_id, p.account_id, p.location, p.check_type, p.lane,
+           p.job_class, p.run_source, p.scheduled_at,
+           case when p.lane = 0 then now() else p.scheduled_at end,
+           case when p.lane = 0 then now() else greatest(now(), p.scheduled_at) end + ${interval(queueExpiryMs)},
+           p.timeout_ms, case when p.is_unserved then '{}' else p.definition end,
+           case when p.is_unserved then ${RunState.expired}::int else ${RunState.queued}::int end,
+           case when p.is_unserved then 'TIMED_OUT' end, case when p.is_unserved then ${NOT_SERVED} end,
+           case when p.is_unserved then now() end
+    from planned p
     on conflict (session_id, sequence_id) do nothing`.execute(db);
   return started;
 }
