@@ -107,7 +107,18 @@ describe('accounts and lists that never change', () => {
     expect(locations.body).toContainEqual({ region: 'eu-central-1', name: 'Frankfurt' });
     const runtimes = await service.get<Entry[]>('/v1/runtimes');
     expect(runtimes.body).toHaveLength(7);
-    expect((await service.get('/v1/runtimes/2026.04')).body).toEqual({ name: '2026.04' });
+    expect(runtimes.body.map(({ name, stage }) => `${String(name)} ${String(stage)}`).slice(0, 3)).toEqual([
+      '2026.04 CURRENT',
+      '2025.04 STABLE',
+      '2024.09 REMOVED',
+    ]);
+    const { status, body } = await service.get('/v1/runtimes/2026.04');
+    expect(status).toBe(200);
+    expect(body).toEqual(runtimes.body[0]);
+    expect(body).toMatchObject({ nodeJsVersion: '24.13.1', multiStepSupport: true, runtimeEndOfLife: null });
+    const packages = Object.keys(body['dependencies'] as object);
+    expect(packages).toEqual(expect.arrayContaining(['@playwright/test', 'playwright', 'axios', 'ws']));
+    expect(packages.filter((name) => name.startsWith('node-linux'))).toEqual([]);
     expect((await service.get('/v1/runtimes/1999.01')).status).toBe(404);
   });
 });

@@ -9,6 +9,7 @@ import { findCheckType } from '../../checks/index.ts';
 import { backoffMs, sleep } from '../../kit/clock.ts';
 import { messageOf } from '../../kit/errors.ts';
 import type { Log } from '../../kit/log.ts';
+import { effectiveDefinitions } from '../definitions/index.ts';
 import type { NewSession, Queue, Store, Trx } from '../ports.ts';
 import { planTick, type Tick } from './plan.ts';
 
@@ -30,6 +31,7 @@ interface DueCheck {
   account_id: string;
   type: string;
   name: string;
+  group_id: number | null;
   run_locations: string[];
   interval_ms: number;
   definition: Record<string, unknown>;
@@ -63,7 +65,9 @@ export function createScheduler(context: { store: Store; queue: Queue; log: Log 
 async function startDue(context: { store: Store; queue: Queue; log: Log }): Promise<number> {
   const { store, queue, log } = context;
   const { due, sessions } = await store.db.transaction().execute(async (trx) => {
-    const due = await lockDue(trx);
+    const rows = await lockDue(trx);
+    const definitions = await effectiveDefinitions(trx, rows);
+    const due = rows.map((row, at) => ({ ...row, definition: definitions[at]! }));
     const ticks = due.map((check) => ({ check, tick: planOf(check) }));
     const started = ticks.flatMap(({ check, tick }) => sessionOf(check, tick, log));
     const ids = await queue.start(started, trx);
@@ -80,7 +84,7 @@ async function startDue(context: { store: Store; queue: Queue; log: Log }): Prom
 
 async function lockDue(trx: Trx): Promise<DueCheck[]> {
   const { rows } = await sql<DueCheck>`
-    select c.id, c.account_id, c.type, c.name, c.run_locations, c.interval_ms, c.definition, c.next_at,
+    select c.id, c.account_id, c.type, c.name, c.group_id, c.run_locations, c.interval_ms, c.definition, c.next_at,
       c.ticks, now() as now,
       exists (select 1 from check_session s where s.id = c.last_session_id and s.stopped_at is null) as busy
     from check_def c where c.next_at <= now()

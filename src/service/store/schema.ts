@@ -10,6 +10,8 @@ type Json<T> = ColumnType<T, string, string>;
 export interface AccountTable {
   id: string;
   name: string;
+  /** For checks that choose none, nor their group; null leaves it to the service. */
+  runtime_id: string | null;
   created_at: Generated<Date>;
 }
 
@@ -69,10 +71,12 @@ export interface CheckTable {
   account_id: string;
   type: string;
   name: string;
+  /** False also while its group is not activated. */
   activated: boolean;
   tags: string[];
-  /** Slugs and region codes, regions first, in the order of the definition. */
+  /** Slugs and region codes, private locations first: those of the group where it has any. */
   run_locations: string[];
+  group_id: number | null;
   interval_ms: number;
   /** The parsed definition: CommonFields and the type's own fields. */
   definition: Json<Record<string, unknown>>;
@@ -82,6 +86,38 @@ export interface CheckTable {
   last_session_id: string | null;
   /** Ticks so far: chooses the location in round-robin. */
   ticks: Generated<number>;
+  created_at: Generated<Date>;
+  updated_at: NullableStamp;
+}
+
+export interface CheckGroupTable {
+  id: Generated<number>;
+  account_id: string;
+  name: string;
+  tags: string[];
+  /** The parsed GroupFields. */
+  definition: Json<Record<string, unknown>>;
+  created_at: Generated<Date>;
+  updated_at: NullableStamp;
+}
+
+/** A variable of all checks of the account. */
+export interface VariableTable {
+  account_id: string;
+  key: string;
+  value: string;
+  locked: boolean;
+  secret: boolean;
+  created_at: Generated<Date>;
+  updated_at: NullableStamp;
+}
+
+/** Code that scripts require by name, or that a check has as its setup or teardown. */
+export interface SnippetTable {
+  id: Generated<number>;
+  account_id: string;
+  name: string;
+  script: string;
   created_at: Generated<Date>;
   updated_at: NullableStamp;
 }
@@ -152,7 +188,7 @@ export interface RunTable {
   timeout_ms: number;
   /** How it ended: PASSED, DEGRADED, FAILED, TIMED_OUT, CANCELLED; null before. */
   outcome: string | null;
-  /** Why it expired: NO_AGENT_CONNECTED, ALL_AGENTS_BUSY, NO_CAPABLE_AGENT. */
+  /** Why it expired: NO_AGENT_CONNECTED, ALL_AGENTS_BUSY, NO_CAPABLE_AGENT, LOCATION_NOT_SERVED. */
   end_reason: string | null;
   finished_at: NullableStamp;
   /** The definition as it was when the run was made; emptied when the run ends. */
@@ -234,6 +270,9 @@ export interface Database {
   private_location_key: PrivateLocationKeyTable;
   agent: AgentTable;
   check_def: CheckTable;
+  check_group: CheckGroupTable;
+  variable: VariableTable;
+  snippet: SnippetTable;
   check_session: CheckSessionTable;
   run: RunTable;
   check_result: CheckResultTable;

@@ -1,3 +1,5 @@
+import { z } from 'zod';
+import { RUNTIMES } from '../../checks/index.ts';
 import { hashSecret, maskSecret, newId, newSecret } from '../../kit/ids.ts';
 import type { ServiceContext } from '../ports.ts';
 import { accounts, type AccountRow } from '../store/index.ts';
@@ -67,4 +69,19 @@ export async function getAccount(caller: Caller, id: string): Promise<AccountRow
   const account = await accounts.findAccount(caller.store.db, caller.accountId);
   if (account === undefined) throw notFound('account', id);
   return account;
+}
+
+export const AccountChange = z.strictObject({
+  /** For checks that choose none, nor their group; null leaves it to the service. */
+  runtimeId: z.enum(RUNTIMES).nullable().optional(),
+});
+
+export async function updateAccount(
+  caller: Caller,
+  id: string,
+  { runtimeId }: z.output<typeof AccountChange>,
+): Promise<AccountRow> {
+  const { id: accountId } = await getAccount(caller, id);
+  if (runtimeId !== undefined) await accounts.setRuntime(caller.store.db, accountId, runtimeId);
+  return getAccount(caller, 'me');
 }

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { findCheckType } from '../../checks/index.ts';
 import { sleep } from '../../kit/clock.ts';
 import { isUuid, newId } from '../../kit/ids.ts';
+import { effectiveDefinitions } from '../definitions/index.ts';
 import type { NewSession } from '../ports.ts';
 import { checks, sessions } from '../store/index.ts';
 import type { CheckRow, SessionResult, SessionRow, SessionRun } from '../store/index.ts';
@@ -40,8 +41,9 @@ export async function trigger(caller: Caller, input: z.output<typeof TriggerInpu
   const targets = (await targetsOf(caller, input.target ?? {})).filter((row) => row.run_locations.length > 0);
   if (targets.length === 0) throw new Refusal('notFound', 'no activated check matches the target');
   const scheduledAt = new Date();
+  const definitions = await effectiveDefinitions(caller.store.db, targets);
   const started = await caller.queue.start(
-    targets.map((row) => newSession(caller.accountId, row, scheduledAt)),
+    targets.map((row, at) => newSession({ ...row, definition: definitions[at]! }, scheduledAt)),
   );
   return sessions.findSessions(
     caller.store.db,
@@ -67,10 +69,11 @@ async function targetsOf(
   return [...byId, ...byTags.filter((row) => !ids.includes(row.id))];
 }
 
-function newSession(accountId: string, row: CheckRow, scheduledAt: Date): NewSession {
+/** @param row with the definition that it runs with */
+function newSession(row: CheckRow, scheduledAt: Date): NewSession {
   const type = findCheckType(row.type)!;
   return {
-    accountId,
+    accountId: row.account_id,
     checkId: row.id,
     checkType: row.type,
     name: row.name,

@@ -1,21 +1,15 @@
 import { z } from 'zod';
-import {
-  checkSchema,
-  checkTypes,
-  type CommonFields,
-  EnvironmentVariable,
-  findCheckType,
-  intervalMs,
-  type Check,
-  type CheckType,
-} from '../../checks/index.ts';
+import { checkSchema, checkTypes, findCheckType, type Check, type CheckType } from '../../checks/index.ts';
 import { isUuid, newId } from '../../kit/ids.ts';
+import { effectiveDefinitions, oversize, type Group } from '../definitions/index.ts';
 import type { Db, Trx } from '../ports.ts';
-import { firstTick } from '../scheduler/index.ts';
-import { checks, locations, type CheckFilter, type CheckRow, type CheckStatusRow } from '../store/index.ts';
+import { checks, groups, type CheckFilter, type CheckRow, type CheckStatusRow } from '../store/index.ts';
 import type { Caller } from './caller.ts';
+import { columnsOf, nextTick } from './check-columns.ts';
 import { invalid, parse } from './problems.ts';
+import { missingReferences } from './references.ts';
 import { notFound } from './refusal.ts';
+import { keepSecrets } from './secrets.ts';
 
 /** What the interface adds to a check on reading; sent back with an update it is ignored. */
 const READ_ONLY = ['id', 'created_at', 'updated_at', 'alertChannels'] as const;
@@ -30,14 +24,14 @@ export async function createCheck(caller: Caller, input: unknown, type?: CheckTy
   const of = type ?? typeNamedIn(input);
   const definition = definitionOf(of, parse(Body, input));
   return caller.store.db.transaction().execute(async (trx) => {
-    await assertReferences(trx, caller.accountId, definition);
+    const group = await groupOf(trx, caller.accountId, definition, of);
     const id = newId();
     return checks.insertCheck(trx, {
       id,
       account_id: caller.accountId,
       type: of.name,
-      ...columnsOf(definition),
-      next_at: definition.activated ? firstTick(id, intervalMs(definition), new Date()) : null,
+      ...columnsOf(definition, group),
+      next_at: nextTick({ id, next_at: null, interval_ms: 0 }, definition, group),
     });
   });
 }
@@ -62,9 +56,10 @@ export async function updateCheck(
     }
     const before = old.definition as Check;
     const definition = definitionOf(of, { ...before, ...keepSecrets(body, before) });
-    await assertReferences(trx, caller.accountId, definition);
-    if (!definition.activated) await caller.queue.forgetCheck(id, trx);
-    return checks.updateCheck(trx, id, { ...columnsOf(definition), next_at: nextTick(old, definition) });
+    const group = await groupOf(trx, caller.accountId, definition, of);
+    const columns = columnsOf(definition, group);
+    if (!columns.activated) await caller.queue.forgetCheck(id, trx);
+    return checks.updateCheck(trx, id, { ...columns, next_at: nextTick(old, definition, group) });
   });
 }
 
@@ -130,48 +125,39 @@ function withoutReadOnly(body: Record<string, unknown>): Record<string, unknown>
   );
 }
 
-const Variables = z.array(EnvironmentVariable);
-
-/** A secret is shown with an empty value; coming back like that, it keeps the value that it had. */
-function keepSecrets(body: Record<string, unknown>, before: CommonFields): Record<string, unknown> {
-  const sent = Variables.safeParse(body.environmentVariables);
-  if (!sent.success) return body;
-  const secrets = new Map(
-    (before.environmentVariables ?? []).filter((each) => each.secret).map((each) => [each.key, each.value]),
-  );
-  const environmentVariables = sent.data.map((each) =>
-    each.secret && each.value === '' ? { ...each, value: secrets.get(each.key) ?? '' } : each,
-  );
-  return { ...body, environmentVariables };
-}
-
-/** @throws Refusal `invalid` that names what the definition mentions and the account does not have */
-async function assertReferences(trx: Trx, accountId: string, definition: Check): Promise<void> {
-  const slugs = [...new Set(definition.privateLocations ?? [])];
-  const known = await locations.holdSlugs(trx, accountId, slugs);
-  const problems = slugs
-    .filter((slug) => !known.has(slug))
-    .map((slug) => `privateLocations: ${JSON.stringify(slug.slice(0, 64))} is not a private location`);
-  if (definition.groupId !== null) problems.push(`groupId: ${definition.groupId} is not a check group`);
+/**
+ * The check's group, which stays as it is until the transaction ends.
+ *
+ * @throws Refusal `invalid` that names what the definition mentions and the account does not have, or why
+ * no agent could run it
+ */
+async function groupOf(
+  trx: Trx,
+  accountId: string,
+  definition: Check,
+  type: CheckType,
+): Promise<Group | undefined> {
+  const { groupId } = definition;
+  const row = groupId === null ? undefined : await existingGroup(trx, accountId, groupId);
+  const problems = await missingReferences(trx, accountId, definition);
+  if (groupId !== null && row === undefined) problems.push(`groupId: ${groupId} is not a check group`);
+  const group = row?.definition as Group | undefined;
+  if (problems.length === 0 && columnsOf(definition, group).run_locations.length === 0) {
+    problems.push(
+      'locations: at least one of locations and privateLocations is required, here or in the group',
+    );
+  }
   if (problems.length > 0) throw invalid(problems);
+  const check = { account_id: accountId, type: type.name, group_id: groupId, definition };
+  const [effective] = await effectiveDefinitions(trx, [check]);
+  const tooLarge = oversize(effective!);
+  if (tooLarge !== null) throw invalid([`body: ${tooLarge}`]);
+  return group;
 }
 
-function columnsOf(definition: Check) {
-  return {
-    name: definition.name,
-    activated: definition.activated,
-    tags: definition.tags,
-    // Private locations first: they have agents, while a region without one holds a round-robin check up.
-    run_locations: [...new Set([...(definition.privateLocations ?? []), ...(definition.locations ?? [])])],
-    interval_ms: intervalMs(definition),
-    definition: JSON.stringify(definition),
-  };
+async function existingGroup(trx: Trx, accountId: string, id: number) {
+  return isGroupId(id) ? groups.findGroup(trx, accountId, id, 'share') : undefined;
 }
 
-/** The running rhythm is kept unless the interval changed or the check was asleep. */
-function nextTick(old: CheckRow, definition: Check): Date | null {
-  if (!definition.activated) return null;
-  const interval = intervalMs(definition);
-  if (old.next_at !== null && old.interval_ms === interval) return old.next_at;
-  return firstTick(old.id, interval, new Date());
-}
+/** Other numbers the store could not even compare. */
+const isGroupId = (id: number): boolean => Number.isInteger(id) && id > 0 && id < 2 ** 31;

@@ -6,9 +6,13 @@
 export * from './accounts.ts';
 export * from './assets.ts';
 export type { Caller } from './caller.ts';
+export * from './check-groups.ts';
 export * from './check-results.ts';
 export * from './check-sessions.ts';
 export * from './checks.ts';
 export * from './private-locations.ts';
 export { invalid, parse } from './problems.ts';
 export * from './refusal.ts';
+export { withoutSecrets } from './secrets.ts';
+export * from './snippets.ts';
+export * from './variables.ts';

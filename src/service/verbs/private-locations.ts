@@ -146,7 +146,7 @@ function slugTaken(slug: string): Refusal {
 }
 
 async function assertUnused(db: Db, caller: Caller, slug: string, what: string): Promise<void> {
-  const users = await locations.checksUsing(db, caller.accountId, slug);
+  const users = await locations.usersOf(db, caller.accountId, slug);
   if (users.length === 0) return;
   const named = users
     .slice(0, 3)

@@ -10,7 +10,7 @@ const Account = z
   .strictObject({
     id: z.uuid(),
     name: z.string(),
-    runtimeId: z.string().nullable(),
+    runtimeId: z.string().nullable().describe('For checks that choose none, nor their group'),
     created_at: Instant,
   })
   .meta({ id: 'Account' });
@@ -18,7 +18,7 @@ const Account = z
 const showAccount = (row: AccountRow): z.input<typeof Account> => ({
   id: row.id,
   name: row.name,
-  runtimeId: null,
+  runtimeId: row.runtime_id,
   created_at: instant(row.created_at),
 });
 
@@ -45,5 +45,19 @@ export const accountRoutes: readonly Route[] = [
       errors: [404],
     },
     async (caller, { params }) => showAccount(await verbs.getAccount(caller, params.accountId)),
+  ),
+  route(
+    {
+      method: 'PUT',
+      path: '/v1/accounts/{accountId}',
+      tag,
+      summary: 'Choose the runtime of checks that choose none; absent fields keep their value',
+      body: verbs.AccountChange,
+      status: 200,
+      reply: Account,
+      errors: [404],
+    },
+    async (caller, { params, body }) =>
+      showAccount(await verbs.updateAccount(caller, params.accountId, body)),
   ),
 ];

@@ -1,5 +1,7 @@
 import { z } from 'zod';
-import { checkSchema, checkTypes, type CheckType } from '../../../checks/index.ts';
+import { checkSchema, checkTypes, type Check, type CheckType } from '../../../checks/index.ts';
+import { withGroup, type Group } from '../../definitions/index.ts';
+import { withoutSecrets } from '../../verbs/index.ts';
 import type { CheckRow } from '../../store/index.ts';
 import { instant, instantOrNull, Instant } from './shapes.ts';
 
@@ -21,6 +23,8 @@ const AlertChannels = z.object({
   sms: z.array(z.object({ number: z.string(), name: z.string() })),
 });
 
+const DEPENDENCIES = new Set(['dependencies', 'setupScriptDependencies', 'tearDownScriptDependencies']);
+
 const readOnly = (type: CheckType) => ({
   id: z.uuid(),
   checkType: z.literal(type.name),
@@ -31,6 +35,17 @@ const readOnly = (type: CheckType) => ({
 
 const pascal = (type: CheckType): string =>
   type.route.replace(/(^|-)(\w)/g, (_all, _dash, letter: string) => letter.toUpperCase());
+
+/** The fields of a type as they are read: files of scripts may be missing. */
+const readShape = (type: CheckType): z.ZodRawShape =>
+  Object.fromEntries(
+    Object.entries(checkSchema(type).shape).map(([name, field]) => [
+      name,
+      DEPENDENCIES.has(name) && field instanceof z.ZodDefault
+        ? (field.unwrap() as z.ZodType).optional().describe('Only with includeDependencies')
+        : field,
+    ]),
+  );
 
 /** What a client writes and what it reads, per type. */
 const inputs = new Map(
@@ -47,7 +62,7 @@ const inputs = new Map(
 const entries = new Map(
   checkTypes().map((type) => [
     type,
-    z.strictObject({ ...checkSchema(type).shape, ...readOnly(type) }).meta({ id: `${pascal(type)}Check` }),
+    z.strictObject({ ...readShape(type), ...readOnly(type) }).meta({ id: `${pascal(type)}Check` }),
   ]),
 );
 
@@ -59,20 +74,30 @@ export const AnyCheckInput = z.union([...inputs.values()]);
 export const AnyCheckChange = z.union([...entries.values()].map((entry) => entry.partial()));
 export const AnyCheck = z.union([...entries.values()]);
 
+export interface Shown {
+  /** Files of a script are many and large: left out where they were not asked for. */
+  includeDependencies: boolean;
+  /** With this group's settings in place of the check's own. */
+  group?: Group | undefined;
+}
+
 /** A check as clients read it: the value of a secret variable never leaves the service. */
-export function showCheck(row: CheckRow): Record<string, unknown> {
-  return {
+export function showCheck(
+  row: CheckRow,
+  { includeDependencies, group }: Shown = { includeDependencies: true },
+): Record<string, unknown> {
+  const check = withGroup(row.definition as Check, group);
+  const shown = {
     id: row.id,
     checkType: row.type,
-    ...row.definition,
-    environmentVariables: withoutSecrets(row.definition.environmentVariables),
+    ...check,
+    environmentVariables: withoutSecrets(check.environmentVariables),
     alertChannels: { email: [], webhook: [], slack: [], sms: [] },
     created_at: instant(row.created_at),
     updated_at: instantOrNull(row.updated_at),
   };
-}
-
-function withoutSecrets(variables: unknown): unknown {
-  if (!Array.isArray(variables)) return variables;
-  return variables.map((each: { secret: boolean }) => (each.secret ? { ...each, value: '' } : each));
+  if (includeDependencies) return shown;
+  return Object.fromEntries(
+    Object.entries(shown).filter(([name, value]) => value === null || !DEPENDENCIES.has(name)),
+  );
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { checkTypes, type CheckType } from '../../../checks/index.ts';
 import * as verbs from '../../verbs/index.ts';
+import type { CheckRow } from '../../store/index.ts';
 import { route, type Route } from '../route.ts';
 import {
   AnyCheck,
@@ -34,6 +35,16 @@ const ReadQuery = z.strictObject({
   includeDependencies: z.boolean().default(false),
   applyGroupSettings: z.boolean().default(false),
 });
+
+async function showAll(
+  caller: verbs.Caller,
+  rows: readonly CheckRow[],
+  options: { includeDependencies: boolean; applyGroupSettings: boolean },
+): Promise<Record<string, unknown>[]> {
+  const { includeDependencies, applyGroupSettings } = options;
+  const groupOf = applyGroupSettings ? await verbs.groupsOf(caller, rows) : () => undefined;
+  return rows.map((row) => showCheck(row, { includeDependencies, group: groupOf(row) }));
+}
 
 /** Create and update of one type. Nothing here knows which types there are. */
 function writeRoutes(type: CheckType): Route[] {
@@ -83,7 +94,11 @@ const readRoutes = (['v1', 'v2', 'v3'] as const).map((version) =>
       reply: AnyCheck,
       errors: [404],
     },
-    async (caller, { params }) => showCheck(await verbs.getCheck(caller, params.id)),
+    async (caller, { params, query }) => {
+      const row = await verbs.getCheck(caller, params.id);
+      const [shown] = await showAll(caller, [row], query);
+      return shown;
+    },
   ),
 );
 
@@ -102,13 +117,13 @@ export const checkRoutes: readonly Route[] = [
     },
     async (caller, { query }) => {
       const { limit, page, tag: tags, checkType: type, apiCheckUrlFilterPattern: urlPattern } = query;
-      const { search, status } = query;
+      const { search, status, applyGroupSettings } = query;
       const rows = await verbs.listChecks(
         caller,
         { type, search, tags, urlPattern, status },
         { limit, page },
       );
-      return rows.map(showCheck);
+      return showAll(caller, rows, { includeDependencies: false, applyGroupSettings });
     },
   ),
   route(

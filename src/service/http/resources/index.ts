@@ -1,21 +1,29 @@
 import type { Route } from '../route.ts';
 import { accountRoutes } from './accounts.ts';
 import { assetRoutes } from './assets.ts';
+import { checkGroupRoutes } from './check-groups.ts';
 import { checkResultRoutes } from './check-results.ts';
 import { checkSessionRoutes } from './check-sessions.ts';
 import { checkStatusRoutes } from './check-statuses.ts';
 import { checkRoutes } from './checks.ts';
 import { privateLocationRoutes } from './private-locations.ts';
 import { referenceRoutes } from './reference.ts';
+import { runtimeRoutes } from './runtimes.ts';
+import { snippetRoutes } from './snippets.ts';
+import { variableRoutes } from './variables.ts';
 
 /** Every route of the interface, one module per resource. */
 export const routes: readonly Route[] = [
   ...checkRoutes,
+  ...checkGroupRoutes,
   ...checkStatusRoutes,
   ...checkSessionRoutes,
   ...checkResultRoutes,
   ...assetRoutes,
   ...privateLocationRoutes,
   ...accountRoutes,
+  ...variableRoutes,
+  ...snippetRoutes,
+  ...runtimeRoutes,
   ...referenceRoutes,
 ];

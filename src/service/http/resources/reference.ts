@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { REGIONS, RUNTIMES } from '../../../checks/index.ts';
-import { notFound } from '../../verbs/index.ts';
+import { REGIONS } from '../../../checks/index.ts';
 import { openRoute, type Route } from '../route.ts';
 
 const tag = 'reference';
@@ -32,7 +31,6 @@ const CITIES: Readonly<Record<(typeof REGIONS)[number], string>> = {
 };
 
 const Location = z.strictObject({ region: z.enum(REGIONS), name: z.string() }).meta({ id: 'Location' });
-const Runtime = z.strictObject({ name: z.enum(RUNTIMES) }).meta({ id: 'Runtime' });
 
 export const referenceRoutes: readonly Route[] = [
   openRoute(
@@ -45,32 +43,5 @@ export const referenceRoutes: readonly Route[] = [
       reply: z.array(Location),
     },
     async () => REGIONS.map((region) => ({ region, name: CITIES[region] })),
-  ),
-  openRoute(
-    {
-      method: 'GET',
-      path: '/v1/runtimes',
-      tag,
-      summary: 'List the runtimes',
-      status: 200,
-      reply: z.array(Runtime),
-    },
-    async () => RUNTIMES.map((name) => ({ name })),
-  ),
-  openRoute(
-    {
-      method: 'GET',
-      path: '/v1/runtimes/{id}',
-      tag,
-      summary: 'Read a runtime',
-      status: 200,
-      reply: Runtime,
-      errors: [404],
-    },
-    async ({ params }) => {
-      const name = RUNTIMES.find((each) => each === params.id);
-      if (name === undefined) throw notFound('runtime', params.id);
-      return { name };
-    },
   ),
 ];

@@ -43,6 +43,21 @@ export async function findAccount(db: Db, id: string): Promise<AccountRow | unde
   return db.selectFrom('account').selectAll().where('id', '=', id).executeTakeFirst();
 }
 
+/** The runtimes that accounts have chosen, by account. */
+export async function runtimesOf(db: Db, ids: readonly string[]): Promise<Map<string, string>> {
+  const rows = await db
+    .selectFrom('account')
+    .select(['id', 'runtime_id'])
+    .where('id', 'in', [...ids])
+    .where('runtime_id', 'is not', null)
+    .execute();
+  return new Map(rows.map(({ id, runtime_id }) => [id, runtime_id!]));
+}
+
+export async function setRuntime(db: Db, id: string, runtimeId: string | null): Promise<void> {
+  await db.updateTable('account').set({ runtime_id: runtimeId }).where('id', '=', id).execute();
+}
+
 /** Makes the account and its key unless the store has an account already. */
 export async function createFirstAccount(db: Db, first: NewAccount): Promise<boolean> {
   return db.transaction().execute(async (trx) => {

@@ -123,6 +123,47 @@ export async function deleteCheck(db: Db, accountId: string, id: string): Promis
   return done.length === 1;
 }
 
+/** A page of the checks of a group, in the order in which they run. */
+export async function checksOfGroup(
+  db: Db,
+  groupId: number,
+  page: { limit: number; offset: number },
+): Promise<CheckRow[]> {
+  return db
+    .selectFrom('check_def')
+    .selectAll()
+    .where('group_id', '=', groupId)
+    .orderBy(sql`(definition ->> 'groupOrder')::float8`)
+    .orderBy('created_at')
+    .orderBy('id')
+    .limit(page.limit)
+    .offset(page.offset)
+    .execute();
+}
+
+/** All of them, locked until the transaction ends. */
+export async function lockMembers(db: Db, groupId: number): Promise<CheckRow[]> {
+  return db
+    .selectFrom('check_def')
+    .selectAll()
+    .where('group_id', '=', groupId)
+    .orderBy('id')
+    .forUpdate()
+    .execute();
+}
+
+/** What a check takes over from its group. */
+export type InheritedColumns = Pick<CheckRow, 'id' | 'activated' | 'run_locations' | 'next_at'>;
+
+export async function updateInherited(db: Db, rows: readonly InheritedColumns[]): Promise<void> {
+  if (rows.length === 0) return;
+  await sql`
+    update check_def c set activated = n.activated, run_locations = n.run_locations, next_at = n.next_at
+    from json_to_recordset(${JSON.stringify(rows)}::json)
+      as n(id uuid, activated boolean, run_locations text[], next_at timestamptz)
+    where c.id = n.id`.execute(db);
+}
+
 export interface CheckStatusRow {
   checkId: string;
   name: string;

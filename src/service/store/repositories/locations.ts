@@ -101,16 +101,17 @@ export async function deleteLocation(db: Db, id: string): Promise<void> {
   await db.deleteFrom('private_location').where('id', '=', id).execute();
 }
 
-/** Names of checks that run there, a few of them, to show what stands in the way. */
-export async function checksUsing(db: Db, accountId: string, slug: string): Promise<string[]> {
-  const rows = await db
-    .selectFrom('check_def')
-    .select('name')
-    .where('account_id', '=', accountId)
-    .where(sql<boolean>`${slug} = any(run_locations)`)
-    .orderBy('created_at')
-    .limit(4)
-    .execute();
+/** Names of checks and groups that mention it, a few of them, to show what stands in the way. */
+export async function usersOf(db: Db, accountId: string, slug: string): Promise<string[]> {
+  const { rows } = await sql<{ name: string }>`
+    select name from (
+      select name, created_at from check_def
+      where account_id = ${accountId}
+        and (${slug}::text = any(run_locations) or definition -> 'privateLocations' @> to_jsonb(${slug}::text))
+      union all
+      select name, created_at from check_group
+      where account_id = ${accountId} and definition -> 'privateLocations' @> to_jsonb(${slug}::text)) users
+    order by created_at limit 4`.execute(db);
   return rows.map((row) => row.name);
 }
 
