@@ -35,7 +35,8 @@ export const ROOMS: Readonly<Record<Profile, Room>> = {
   script: {
     prints: true,
     permission: true,
-    dataGb: 1,
+    // Room for the second isolate of Playwright's module loader: V8 reserves before it uses.
+    dataGb: 4,
     systemPrograms: false,
     ownPrograms: false,
     bindsSockets: false,

@@ -1,4 +1,5 @@
 import type { WarmUp } from '../../protocol.ts';
+import { browserArguments } from '../network.ts';
 import type { LaunchOptions } from './library.ts';
 
 /** How the browsers of one job are started. */
@@ -24,8 +25,6 @@ const ARGS = [
   '--disable-sync',
   '--no-first-run',
 ];
-/** Loopback is a target like any other, also for the browser. */
-const BYPASS = '<-loopback>';
 
 /**
  * What a browser is started with, whatever a script asked for: the runtime's Chromium, headless, in the
@@ -42,17 +41,22 @@ export function launchOptions(name: string, asked: LaunchOptions, policy: Browse
       `${name} is not there: browser checks run in Chromium; a Playwright suite may use ${name}`,
     );
   }
-  const { executablePath: _own, env: _env, channel, ...rest } = asked;
+  const { executablePath: _own, env: _env, channel, proxy, ...rest } = asked;
+  if (proxy !== undefined && policy.proxy !== null) {
+    throw new Error(
+      'a proxy of the script itself needs an agent with SCRIPT_EGRESS=open; this one reaches targets through the agent',
+    );
+  }
   const isFull = policy.fullBrowser || asked.headless === false || isFullChannel(channel);
   return {
     ...rest,
-    args: [...ARGS, ...(asked.args ?? [])],
+    args: [...ARGS, ...browserArguments(policy.proxy), ...(asked.args ?? [])],
     headless: true,
     ...(isFull ? { channel: 'chromium' } : {}),
+    ...(proxy === undefined ? {} : { proxy }),
     chromiumSandbox: policy.sandbox,
     // Not the variables of the run: they are the script's.
     env: environmentOf(policy.folder),
-    ...proxyOptions(asked.proxy, policy.proxy),
   };
 }
 
@@ -70,12 +74,4 @@ function environmentOf(folder: string): LaunchOptions['env'] {
     TZ: 'UTC',
   };
   return Object.entries(values).map(([name, value]) => ({ name, value }));
-}
-
-function proxyOptions(
-  asked: LaunchOptions['proxy'],
-  ours: BrowserPolicy['proxy'],
-): Pick<LaunchOptions, 'proxy'> {
-  if (ours === null) return asked === undefined ? {} : { proxy: asked };
-  return { proxy: { server: `http://${ours.host}:${ours.port}`, bypass: BYPASS } };
 }

@@ -7,6 +7,8 @@ export const REPORT = 'report.json';
 export const RESULTS = 'results';
 export const VIDEOS = 'videos';
 export const TRACES = 'traces';
+/** Of translated files. */
+export const CACHE = 'cache';
 const CONFIGURATION = 'playwright.config.mjs';
 
 const TEST_TIMEOUT_MS = 30_000;

@@ -1,5 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
 import type { ScriptError } from '../../protocol.ts';
+import { namingBrowserFailure } from '../network.ts';
 import type { UserFiles } from '../user-code/index.ts';
 
 /** An error as Playwright Test reports it. */
@@ -15,7 +16,7 @@ const MAX_STACK_CHARS = 8_000;
 
 /** What went wrong in a test, in the words of its author's files. */
 export function explainTestError(error: TestError, files: UserFiles, runtimeId: string): ScriptError {
-  const clean = (text: string): string => files.clean(stripVTControlCharacters(text));
+  const clean = (text: string): string => files.clean(namingBrowserFailure(stripVTControlCharacters(text)));
   const message = wordsFor(
     clean(error.message ?? `it threw ${error.value ?? 'nothing'}, which is no Error`),
     runtimeId,

@@ -1,6 +1,9 @@
+import { join } from 'node:path';
 import type { FromScript, WarmUp } from '../../protocol.ts';
+import { installNetwork } from '../network.ts';
 import { UserCode } from '../user-code/index.ts';
 import type { BrowserPolicy } from './browsers.ts';
+import { CACHE } from './configuration.ts';
 import { Library } from './library.ts';
 import { Observer, type Observed } from './observer.ts';
 
@@ -30,6 +33,7 @@ export function forkEnvironment(orders: ForkOrders): Record<string, string> {
     NODE_USE_SYSTEM_CA: '1',
     PLAYWRIGHT_BROWSERS_PATH: runtime.browsers,
     PLAYWRIGHT_SKIP_VALIDATE_HOST_REQUIREMENTS: '1',
+    PWTEST_CACHE_DIR: join(folder, CACHE),
     [ORDERS]: JSON.stringify(orders),
   };
 }
@@ -42,6 +46,7 @@ export function obeyForkOrders(): void {
   const say = (params: FromFork): void => {
     process.send?.({ method: '__dispatch__', params: { method: FORK_EVENT, params } });
   };
+  installNetwork(warmUp.proxy);
   const library = new Library(warmUp.runtime.modules);
   const code = new UserCode(warmUp, say);
   let isTold = true;

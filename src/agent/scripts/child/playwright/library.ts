@@ -68,6 +68,7 @@ export interface ApiRequestEvent {
 export interface ApiResponseEvent {
   requestEvent: ApiRequestEvent;
   statusCode: number;
+  body?: Buffer;
   timings: Record<'send' | 'wait' | 'receive' | 'dns' | 'connect' | 'ssl' | 'blocked', number>;
 }
 
@@ -320,10 +321,14 @@ export class Library {
     const { APIRequestContext, GlobalAPIRequestContext } = this.#load(
       'playwright-core/lib/server/fetch.js',
     ) as Record<'APIRequestContext' | 'GlobalAPIRequestContext', ServerClass>;
+    const time = this.#timeApiResponses();
     const { emit } = APIRequestContext.prototype;
     APIRequestContext.prototype['emit'] = function (event: unknown, detail: unknown) {
       if (event === 'request') hooks.apiRequest(detail as ApiRequestEvent);
-      if (event === 'requestfinished') hooks.apiResponse(detail as ApiResponseEvent);
+      if (event === 'requestfinished') {
+        time(detail as ApiResponseEvent);
+        hooks.apiResponse(detail as ApiResponseEvent);
+      }
       return emit!.call(this, event as never, detail as never);
     };
     const { _defaultOptions } = GlobalAPIRequestContext.prototype;
@@ -331,6 +336,33 @@ export class Library {
       const options = _defaultOptions!.call(this) as { userAgent: string };
       const isOwn = options.userAgent.startsWith('Playwright/');
       return isOwn ? { ...options, userAgent: hooks.apiUserAgent } : options;
+    };
+  }
+
+  /**
+   * Playwright measures requests of its own and does not hand that on; `getAPIResponseTime` asks for it. Server
+   * and client share this process, and the bytes of an answer tell whose times they are.
+   */
+  #timeApiResponses(): (event: ApiResponseEvent) => void {
+    const ofBody = new WeakMap<Buffer, number>();
+    const ofResponse = new Map<string, number>();
+    const server = this.#load('playwright-core/lib/server/fetch.js') as Record<
+      'APIRequestContext',
+      ServerClass
+    >;
+    const { _storeResponseBody } = server.APIRequestContext.prototype;
+    server.APIRequestContext.prototype['_storeResponseBody'] = function (body: Buffer) {
+      const id = _storeResponseBody!.call(this, body as never) as string;
+      const total = ofBody.get(body);
+      if (total !== undefined) ofResponse.set(id, total);
+      return id;
+    };
+    const client = this.#load('playwright-core/lib/client/fetch.js') as Record<'APIResponse', ServerClass>;
+    client.APIResponse.prototype['timing'] = function (this: { _initializer: { fetchUid: string } }) {
+      return { responseEnd: ofResponse.get(this._initializer.fetchUid) ?? -1 };
+    } as unknown as Callable;
+    return ({ body, timings: { send, wait, receive } }) => {
+      if (body !== undefined) ofBody.set(body, send + wait + receive);
     };
   }
 

@@ -5,6 +5,7 @@ import type { FromScript, LeftFile, RunScript, WarmUp } from '../../protocol.ts'
 import { UserCode } from '../user-code/index.ts';
 import type { BrowserPolicy } from './browsers.ts';
 import { readCertificate, type Certificate } from './certificate.ts';
+import { CACHE } from './configuration.ts';
 import { FindingsSender } from './findings.ts';
 import { FORK_EVENT, forkEnvironment, type FromFork } from './forked.ts';
 import { LeftFiles } from './left-files.ts';
@@ -55,6 +56,7 @@ export class PlaywrightSession {
     const { folder, runtime } = this.#warmUp;
     // Read once, when Playwright is loaded.
     process.env['PLAYWRIGHT_BROWSERS_PATH'] = runtime.browsers;
+    process.env['PWTEST_CACHE_DIR'] = join(folder, CACHE);
     process.env['PLAYWRIGHT_SKIP_VALIDATE_HOST_REQUIREMENTS'] = '1';
     await mkdir(join(folder, 'src'), { recursive: true });
     this.#library.preload(true);
