@@ -11,6 +11,15 @@ import { scriptJob, STAND_IN_RUNTIME } from '../../support/scripts.ts';
 /** Those that are installed; without any this Node. */
 export const RUNTIMES: readonly Runtime[] = findRuntimes().length > 0 ? findRuntimes() : [STAND_IN_RUNTIME];
 
+/** Why no Playwright runs here. */
+export const lacksRuntime = findRuntimes().length > 0 ? undefined : 'no runtime is installed';
+
+/** What a run printed, and what was noted beside it. */
+export const logOf = ({ detail }: TryReport): string[] =>
+  Object.values(detail as Record<string, { jobLog: { msg: string }[] }>).flatMap(({ jobLog }) =>
+    jobLog.map(({ msg }) => msg),
+  );
+
 export interface Policy {
   blocked?: string;
   allowed?: string;
@@ -37,8 +46,8 @@ export function startEgress({ blocked = '', allowed = '', servers }: Policy = {}
 
 export interface Scripts {
   egress: EgressProxy;
-  /** Runs a browser check. */
-  browse: (script: string) => Promise<TryReport>;
+  /** Runs a browser or multistep check. */
+  check: (checkType: 'BROWSER' | 'MULTI_STEP', script: string) => Promise<TryReport>;
   /** Runs a setup script in a process of its own, behind all walls. What it prints comes back as one text. */
   run: (script: string, env?: Record<string, string>) => Promise<{ printed: string; answer: PhaseAnswer }>;
 }
@@ -66,8 +75,8 @@ export function startScripts(policy: Policy = {}, runtime: Runtime = RUNTIMES[0]
   const request = { method: 'GET', url: 'http://shop.test/', body: '', headers: {}, queryParameters: {} };
   return {
     egress,
-    browse: async (script) => {
-      const job = scriptJob('BROWSER', script);
+    check: async (checkType, script) => {
+      const job = scriptJob(checkType, script);
       const finished = await room.run(job, new AbortController().signal);
       return finished!.report;
     },

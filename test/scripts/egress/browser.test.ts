@@ -1,10 +1,8 @@
 import { createServer } from 'node:http';
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { describeUnless } from '../../support/programs.ts';
 import { listenOn } from '../../support/targets/ports.ts';
-import { RUNTIMES, startScripts } from './bench.ts';
+import { lacksRuntime, logOf, startScripts } from './bench.ts';
 
 /** Chromium behind all its walls, and where it can get to. */
 
@@ -30,23 +28,15 @@ afterAll(() => {
   site.closeAllConnections();
 });
 
-const [runtime] = RUNTIMES;
-const lacks =
-  runtime !== undefined && existsSync(join(runtime.modules, 'playwright'))
-    ? undefined
-    : 'no runtime is installed';
-
 const spec = (body: string): string => `
   import { test, expect } from '@playwright/test';
   test('visits', async ({ page, request }) => { ${body} });`;
 
-const logOf = (report: { detail: Record<string, unknown> }): string[] =>
-  (report.detail['browserCheckResult'] as { jobLog: { msg: string }[] }).jobLog.map(({ msg }) => msg);
-
-describeUnless(lacks, 'a browser', () => {
+describeUnless(lacksRuntime, 'a browser', () => {
   test('opens what it may: by address, by name, by the request fixture', async () => {
-    const { browse } = startScripts();
-    const report = await browse(
+    const { check } = startScripts();
+    const report = await check(
+      'BROWSER',
       spec(`
         await page.goto('http://127.0.0.1:${port}/a');
         await expect(page).toHaveTitle('shop /a');
@@ -59,11 +49,11 @@ describeUnless(lacks, 'a browser', () => {
   });
 
   test('a target that is down is a failed navigation, in the words of a direct one', async () => {
-    const { browse } = startScripts();
-    const report = await browse(spec(`await page.goto('http://127.0.0.1:${closed}/');`));
+    const { check } = startScripts();
+    const report = await check('BROWSER', spec(`await page.goto('http://127.0.0.1:${closed}/');`));
     expect(report.flags).toMatchObject({ hasFailures: true, hasErrors: false });
     expect(report.errors[0]!.message).toContain(`net::ERR_CONNECTION_REFUSED at http://127.0.0.1:${closed}/`);
-    const unknown = await browse(spec(`await page.goto('https://nobody.invalid/');`));
+    const unknown = await check('BROWSER', spec(`await page.goto('https://nobody.invalid/');`));
     expect(unknown.errors[0]).toMatchObject({
       message: expect.stringContaining('net::ERR_NAME_NOT_RESOLVED at https://nobody.invalid/'),
       network: true,
@@ -71,8 +61,8 @@ describeUnless(lacks, 'a browser', () => {
   });
 
   test('what the policy keeps from it is no failure of the target', async () => {
-    const { browse } = startScripts({ blocked: '10.0.0.0/8' });
-    const report = await browse(spec(`await page.goto('https://10.1.2.3/');`));
+    const { check } = startScripts({ blocked: '10.0.0.0/8' });
+    const report = await check('BROWSER', spec(`await page.goto('https://10.1.2.3/');`));
     const sentence = '10.1.2.3 port 443 is blocked by 10.0.0.0/8 in BLOCKED_TARGETS of this agent';
     expect(report.flags).toMatchObject({ hasFailures: false, hasErrors: true });
     expect(report.errors).toEqual([{ code: 'TARGET_BLOCKED', message: sentence, network: false }]);
@@ -80,12 +70,13 @@ describeUnless(lacks, 'a browser', () => {
   });
 
   test('a picture that is kept from a page is noted, and hides nothing', async () => {
-    const { browse } = startScripts({ blocked: '10.0.0.0/8' });
+    const { check } = startScripts({ blocked: '10.0.0.0/8' });
     const sentence = '10.1.2.3 port 80 is blocked by 10.0.0.0/8 in BLOCKED_TARGETS of this agent';
-    const passed = await browse(spec(`await page.goto('http://127.0.0.1:${port}/with-pixel');`));
+    const passed = await check('BROWSER', spec(`await page.goto('http://127.0.0.1:${port}/with-pixel');`));
     expect(passed.flags).toMatchObject({ hasFailures: false, hasErrors: false });
     expect(logOf(passed)).toContain(sentence);
-    const failed = await browse(
+    const failed = await check(
+      'BROWSER',
       spec(`await page.goto('http://127.0.0.1:${port}/with-pixel'); throw new Error('no basket');`),
     );
     expect(failed.flags).toMatchObject({ hasFailures: true, hasErrors: false });
@@ -93,9 +84,9 @@ describeUnless(lacks, 'a browser', () => {
   });
 
   test('the metadata of a cloud stays closed to pages, by any spelling', async () => {
-    const { browse } = startScripts();
+    const { check } = startScripts();
     for (const host of ['169.254.169.254', '0xa9fea9fe', '[::ffff:a9fe:a9fe]']) {
-      const report = await browse(spec(`await page.goto('http://${host}/latest/');`));
+      const report = await check('BROWSER', spec(`await page.goto('http://${host}/latest/');`));
       expect(report.errors[0]).toMatchObject({ code: 'TARGET_BLOCKED' });
     }
   });

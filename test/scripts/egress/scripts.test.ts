@@ -2,9 +2,14 @@ import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { sandboxReport } from '../../../src/agent/sandbox/index.ts';
+import type { Job, RunResult } from '../../../src/contract/index.ts';
+import { PROBE_ENTRY } from '../../../src/agent/probes/program.ts';
+import { standInJob, startTestAgent } from '../../support/agent.ts';
+import { startFakeService } from '../../support/fake-service.ts';
+import { describeUnless } from '../../support/programs.ts';
 import { a, startDnsServer } from '../../support/dns-server.ts';
 import { listenOn } from '../../support/targets/ports.ts';
-import { RUNTIMES, startScripts } from './bench.ts';
+import { lacksRuntime, logOf, RUNTIMES, startScripts } from './bench.ts';
 
 /** User code behind all its walls, and where it can get to. */
 
@@ -136,30 +141,85 @@ test('a name is judged by what it leads to, at the moment of the connection', as
   expect(printed).toMatch(/ERR_TARGET_BLOCKED \| rebinding\.example \(10\.9\.9\.9\) port \d+ is blocked/);
 });
 
-test('nothing leads past it', async () => {
-  const ports = !sandboxReport().missing.some((sentence) => /^Ports|^System calls/.test(sentence));
-  if (!ports) {
-    console.log(`not tested here: ${sandboxReport().missing.join('. ')}`);
-    return;
+const { missing } = sandboxReport();
+const open = missing.some((sentence) => /^(Ports|System calls)/.test(sentence))
+  ? missing.join('. ')
+  : undefined;
+
+describeUnless(open ?? lacksRuntime, 'past it', () => {
+  test('leads nothing: neither a thread that knows nothing of it, nor datagrams', async () => {
+    const { check } = startScripts();
+    const report = await check(
+      'MULTI_STEP',
+      `
+      const { Worker } = require('node:worker_threads');
+      const dgram = require('node:dgram');
+      const worker = new Worker(
+        "const say = (text) => require('node:worker_threads').parentPort.postMessage(text);" +
+        "require('node:net').connect(${sitePort}, '127.0.0.1').on('connect', () => say('open')).on('error', (e) => say(e.code + ' ' + e.syscall))",
+        { eval: true });
+      console.log('thread:', await new Promise((resolve) => worker.on('message', resolve)));
+      const socket = dgram.createSocket('udp4');
+      const sent = await new Promise((resolve) => {
+        socket.on('error', (error) => resolve(error.code));
+        socket.send('x', ${sitePort}, '127.0.0.1', (error) => resolve(error?.code ?? 'open'));
+      });
+      socket.close();
+      console.log('datagrams:', sent);`,
+    );
+    expect(logOf(report)).toEqual([
+      'thread: EACCES connect',
+      expect.stringMatching(/^datagrams: (EPERM|EACCES|EAFNOSUPPORT)$/),
+    ]);
+  });
+});
+
+describe('through a whole agent', () => {
+  const apiJob = (localSetupScript: string): Job =>
+    standInJob(
+      { request: { url: `http://127.0.0.1:${sitePort}/`, assertions: [] }, localSetupScript },
+      { checkType: 'API', name: 'an API', timeoutMs: 60_000 },
+    );
+
+  async function agentWith(env: Record<string, string>) {
+    const service = await startFakeService();
+    const agent = await startTestAgent(service, env, {
+      probeEntry: PROBE_ENTRY,
+      findRuntimes: () => RUNTIMES.slice(0, 1),
+    });
+    onTestFinished(async () => {
+      await agent[Symbol.asyncDispose]();
+      await service[Symbol.asyncDispose]();
+    });
+    await agent.ready;
+    const run = (script: string): Promise<RunResult> => {
+      const job = apiJob(script);
+      service.offer(job);
+      return service.resultOf(job);
+    };
+    return { agent, run };
   }
-  const { run } = startScripts();
-  const { printed } = await run(
-    `
-    const net = require('net'), dgram = require('dgram');
-    // A handle of its own type, with what this process began with.
-    const socket = new net.Socket();
-    const fail = (s) => new Promise((resolve) => s.on('error', (error) => resolve(console.log(error.code, error.syscall))).on('connect', () => resolve(console.log('open'))));
-    const direct = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(net.connect(1, '127.0.0.1').on('error', () => {})._handle), 'connect').value;
-    console.log(/native code/.test(direct));
-    const { Worker } = require('worker_threads');
-    try {
-      const worker = new Worker("require('net').connect(" + process.env.SITE + ", '127.0.0.1').on('connect', () => require('worker_threads').parentPort.postMessage('open')).on('error', (e) => require('worker_threads').parentPort.postMessage(e.code))", { eval: true });
-      console.log(await new Promise((resolve) => worker.on('message', resolve).on('error', (e) => resolve(e.code))));
-    } catch (error) { console.log(error.code); }
-    try { await fail(dgram.createSocket('udp4').bind(0)); } catch (error) { console.log(error.code); }
-    `,
-    { SITE: String(sitePort) },
-  );
-  expect(printed).not.toContain('open');
-  console.log(printed);
+
+  test('its own port and what its owner blocked are errors of the run that name the reason', async () => {
+    const { agent, run } = await agentWith({ BLOCKED_TARGETS: '127.0.0.9' });
+    const own = await run(`await fetch('http://127.0.0.1:${agent.healthPort}/metrics')`);
+    expect(own.flags).toMatchObject({ hasErrors: true, hasFailures: false });
+    expect(own.errors[0]).toMatchObject({
+      code: 'TARGET_BLOCKED',
+      message: expect.stringContaining('belongs to this agent itself'),
+    });
+    const blocked = await run(`await fetch('http://127.0.0.9:${sitePort}/')`);
+    expect(blocked.errors[0]).toMatchObject({
+      code: 'TARGET_BLOCKED',
+      message: `127.0.0.9 port ${sitePort} is blocked by 127.0.0.9 in BLOCKED_TARGETS of this agent`,
+    });
+    expect((await run(`await fetch('http://127.0.0.1:${sitePort}/')`)).errors).toEqual([]);
+  });
+
+  test('SCRIPT_EGRESS=open: the policy is left to the network', async () => {
+    const { run } = await agentWith({ BLOCKED_TARGETS: '127.0.0.9', SCRIPT_EGRESS: 'open' });
+    const { errors } = await run(`await fetch('http://127.0.0.9:${sitePort}/')`);
+    // Nobody listens there; the policy would have said something else.
+    expect(errors[0]!.message).toContain(`connect ECONNREFUSED 127.0.0.9:${sitePort}`);
+  });
 });
