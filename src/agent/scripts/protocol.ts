@@ -19,6 +19,8 @@ export interface WarmUp {
   /** The job folder: the only one that can be written; cwd, HOME and TMPDIR. */
   folder: string;
   runtime: { id: string; modules: string; browsers: string };
+  /** It waits for a job that is not there yet: whatever may be wanted is made ready. */
+  isSpare: boolean;
   /** Everything the child connects to goes through it; null where every target may be reached. */
   proxy: { host: string; port: number } | null;
   /** Null where no browser may be started. */

@@ -63,7 +63,7 @@ export class ScriptRoom {
     this.#workDir = join(dataDir, 'work');
     this.#runtimes = new InstalledRuntimes(findRuntimes);
     this.#pool = new WarmPool({
-      start: (kind, runtime) => this.#start(kind, runtime),
+      start: (kind, runtime, isSpare) => this.#start(kind, runtime, isSpare),
       places,
       usual: () => this.#runtimes.usual(),
       mayWarm,
@@ -190,7 +190,7 @@ export class ScriptRoom {
     };
   }
 
-  async #start(kind: ScriptKind, runtime: Runtime): Promise<ScriptChild> {
+  async #start(kind: ScriptKind, runtime: Runtime, isSpare: boolean): Promise<ScriptChild> {
     const { memoryOf, extraCaCerts, entry = SCRIPT_ENTRY } = this.#options;
     const gate = await this.#openGate();
     const folder = await makeJobFolder(this.#workDir, runtime.modules);
@@ -202,6 +202,7 @@ export class ScriptRoom {
       kind: kind === 'api' ? 'api' : 'playwright',
       folder,
       runtime: { id: runtime.id, modules: runtime.modules, browsers: runtime.browsers },
+      isSpare,
       proxy: port === undefined ? null : { host: '127.0.0.1', port },
       browser: kind === 'browser' ? { sandbox: canNestChromiumSandbox() } : null,
     });

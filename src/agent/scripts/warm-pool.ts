@@ -6,7 +6,8 @@ import type { ScriptKind } from './program.ts';
 import type { ScriptChild } from './script-child.ts';
 
 export interface WarmPoolOptions {
-  start(kind: ScriptKind, runtime: Runtime): Promise<ScriptChild>;
+  /** @param isSpare no job waits for it yet */
+  start(kind: ScriptKind, runtime: Runtime, isSpare: boolean): Promise<ScriptChild>;
   /** Jobs of a kind at once: more spare processes than that are never of use. */
   places: Readonly<Record<ScriptKind, number>>;
   /** The runtime of most jobs; undefined while none is installed. */
@@ -109,7 +110,7 @@ export class WarmPool {
 
   async #startNow(kind: ScriptKind, runtime: Runtime): Promise<ScriptChild> {
     try {
-      return await this.#options.start(kind, runtime);
+      return await this.#options.start(kind, runtime, false);
     } catch (error) {
       this.gaveBack(kind);
       throw error;
@@ -164,7 +165,7 @@ export class WarmPool {
 
   async #startSpare(kind: ScriptKind, runtime: Runtime): Promise<void> {
     this.#starting[kind]++;
-    const child = await this.#options.start(kind, runtime).catch((error: unknown) => {
+    const child = await this.#options.start(kind, runtime, true).catch((error: unknown) => {
       this.startError = String(error);
       return undefined;
     });

@@ -9,14 +9,12 @@ export const VIDEOS = 'videos';
 export const TRACES = 'traces';
 /** Of translated files. */
 export const CACHE = 'cache';
-const CONFIGURATION = 'playwright.config.mjs';
+const CONFIGURATION = 'playwright.config.cjs';
+const REPORTER = 'reporter.cjs';
 
 const TEST_TIMEOUT_MS = 30_000;
-const FORKED = new URL(import.meta.url.endsWith('.ts') ? './forked.ts' : './forked.js', import.meta.url);
-const REPORTER = new URL(
-  import.meta.url.endsWith('.ts') ? './reporter.ts' : './reporter.js',
-  import.meta.url,
-);
+/** Under which the reporter's class is found by its file. */
+export const REPORTER_KEY = 'vedette.reporter';
 
 /**
  * The configuration of one run: what the check may set, and what is ours.
@@ -35,7 +33,7 @@ export function writeConfiguration(folder: string, run: RunScript): string {
     testMatch: [`**/${escapeGlob(run.entry)}`],
     testIgnore: [],
     outputDir: join(folder, RESULTS),
-    reporter: [[REPORTER.pathname], ['json', { outputFile: join(folder, REPORT) }]],
+    reporter: [[join(folder, REPORTER)], ['json', { outputFile: join(folder, REPORT) }]],
     workers: 1,
     retries: 0,
     fullyParallel: false,
@@ -48,12 +46,10 @@ export function writeConfiguration(folder: string, run: RunScript): string {
       ...(use ?? {}),
     },
   };
+  const reporter = `module.exports = globalThis[Symbol.for(${JSON.stringify(REPORTER_KEY)})];\n`;
+  writeFileSync(join(folder, REPORTER), reporter, { flag: 'wx' });
   const file = join(folder, CONFIGURATION);
-  // A worker that Playwright forks gets its surroundings before the user's code.
-  const text = `if (process.channel) (await import(${JSON.stringify(FORKED.href)})).obeyForkOrders();
-export default ${JSON.stringify(config)};
-`;
-  writeFileSync(file, text, { flag: 'wx' });
+  writeFileSync(file, `module.exports = ${JSON.stringify(config)};\n`, { flag: 'wx' });
   return file;
 }
 

@@ -10,15 +10,15 @@ interface Message {
  * Node less than a fork. After a failed test Playwright wants a fresh worker for the tests that are left;
  * that one is forked as always, so that no state of the failed test is in it.
  *
- * @param beforeFork told the host whose worker is going to be forked
+ * @param fork starts the process of any other worker
  */
-export function keepFirstWorkerHere(library: Library, beforeFork: (host: ProcessHost) => void): void {
+export function keepFirstWorkerHere(
+  library: Library,
+  fork: <T>(host: ProcessHost, start: () => T) => T,
+): void {
   let isTaken = false;
   library.replaceWorkers(async (host, params, original) => {
-    if (isTaken) {
-      beforeFork(host);
-      return original();
-    }
+    if (isTaken) return fork(host, original);
     isTaken = true;
     host.process = new InProcessWorker(host, library.createWorker(host._runnerScript, params));
     return undefined;

@@ -85,6 +85,25 @@ export interface Hooks {
   apiResponse(event: ApiResponseEvent): void;
 }
 
+interface ServerBrowser {
+  isConnected(): boolean;
+  options: { tracesDir?: string | undefined };
+}
+const LAUNCH_MS = 30_000;
+/** Options that a browser may get, or not need, after its start. */
+const LATE_OPTIONS = new Set(['tracesDir', 'timeout', 'handleSIGINT', 'handleSIGTERM', 'handleSIGHUP']);
+
+/** The same for options that start the same browser. */
+const keyOf = (options: LaunchOptions): string =>
+  JSON.stringify(
+    Object.entries(options)
+      .filter(([name, value]) => value !== undefined && !LATE_OPTIONS.has(name))
+      .toSorted(([a], [b]) => (a < b ? -1 : 1)),
+  );
+
+/** Keeps Playwright from starting the thread that ES modules need. */
+export const WITHOUT_MODULES = ['PW_DISABLE_TS_ESM', '1'] as const;
+
 type Callable = (this: unknown, ...args: never[]) => unknown;
 type Prototype = Record<string, Callable>;
 interface ServerClass {
@@ -145,6 +164,9 @@ export class Library {
   readonly #modules: string;
   /** In-flight calls of the client. */
   #calls = 0;
+  #ahead: { key: string; browser: Promise<ServerBrowser> } | undefined;
+  #launchOnServer: (options: LaunchOptions) => Promise<ServerBrowser> = () =>
+    Promise.reject(new Error('no hooks are installed'));
 
   constructor(modules: string) {
     this.#modules = modules;
@@ -159,23 +181,38 @@ export class Library {
     return this.#calls;
   }
 
-  /** Loads what a run will need, and more than half a second with it. */
-  preload(withTests: boolean): void {
+  /** Loads what every script uses. */
+  loadCore(): void {
     this.#load('playwright');
-    if (!withTests) return;
+  }
+
+  /** Loads what specs use besides: the test runner, and Babel, which comes with the first file. */
+  loadTests(): void {
     this.#load('playwright/test');
     this.#load('playwright/lib/worker/workerMain.js');
     this.#load('playwright/lib/common/configLoader.js');
     this.#load(this.#isBefore158 ? 'playwright/lib/runner/runner.js' : 'playwright/lib/runner/testRunner.js');
-    const { registerESMLoader } = this.#load('playwright/lib/common/esmLoaderHost.js') as {
-      registerESMLoader(): unknown;
-    };
-    registerESMLoader();
-    // Babel is loaded with the first file that is translated.
     const { babelTransform } = this.#load('playwright/lib/transform/babelBundle.js') as {
       babelTransform(code: string, file: string, isModule: boolean, before: [], after: []): unknown;
     };
     babelTransform('import "node:os"; export const a: number = 1;', '/warm-up.ts', false, [], []);
+  }
+
+  /** For files that are ES modules: it starts a thread and costs more than all the rest. */
+  registerModuleLoader(): void {
+    const { registerESMLoader } = this.#load('playwright/lib/common/esmLoaderHost.js') as {
+      registerESMLoader(): unknown;
+    };
+    registerESMLoader();
+  }
+
+  /** Starts a browser that the first launch with the same options gets. */
+  launchAhead(options: LaunchOptions): void {
+    const key = keyOf(options);
+    const browser = this.#launchOnServer(options);
+    // Whoever launches it by himself then learns why.
+    browser.catch(() => {});
+    this.#ahead = { key, browser };
   }
 
   /** Whether text is a program in that language. */
@@ -268,13 +305,21 @@ export class Library {
       BrowserType: ServerClass;
     };
     const { launch, launchPersistentContext } = BrowserType.prototype;
+    this.#launchOnServer = (options) =>
+      this.#withProgress(
+        (progress) =>
+          launch!.call(this.#serverChromium, progress, options as never) as Promise<ServerBrowser>,
+      );
+    const takeAhead = (options: LaunchOptions): Promise<ServerBrowser | undefined> =>
+      this.#takeAhead(options);
     BrowserType.prototype['launch'] = async function (
       this: { name(): string },
       context: never,
-      options: LaunchOptions,
+      asked: LaunchOptions,
       ...rest: never[]
     ) {
-      return launch!.call(this, context, hooks.launch(this.name(), options) as never, ...rest);
+      const options = hooks.launch(this.name(), asked);
+      return (await takeAhead(options)) ?? launch!.call(this, context, options as never, ...rest);
     } as unknown as Callable;
     BrowserType.prototype['launchPersistentContext'] = async function (
       this: { name(): string },
@@ -302,6 +347,36 @@ export class Library {
       options.userAgent ??= `${this.userAgent()} ${hooks.userAgentSuffix}`;
       return doCreateNewContext!.call(this, options as never);
     } as unknown as Callable;
+  }
+
+  async #takeAhead(options: LaunchOptions): Promise<ServerBrowser | undefined> {
+    const ahead = this.#ahead;
+    if (ahead === undefined || ahead.key !== keyOf(options)) return undefined;
+    this.#ahead = undefined;
+    const browser = await ahead.browser.catch(() => undefined);
+    if (browser === undefined || !browser.isConnected()) return undefined;
+    browser.options.tracesDir = options.tracesDir;
+    return browser;
+  }
+
+  get #serverChromium(): unknown {
+    return (this.#client as unknown as { _toImpl(client: unknown): unknown })._toImpl(this.#client.chromium);
+  }
+
+  /** What the server side calls a call: a way to give it up, in older versions notes about it. */
+  #withProgress<T>(work: (progress: never) => Promise<T>): Promise<T> {
+    if (this.#isBefore158) {
+      const { serverSideCallMetadata } = this.#load('playwright-core/lib/server/instrumentation.js') as {
+        serverSideCallMetadata(): unknown;
+      };
+      return work(serverSideCallMetadata() as never);
+    }
+    const { ProgressController } = this.#load('playwright-core/lib/server/progress.js') as {
+      ProgressController: new () => {
+        run<R>(task: (progress: never) => Promise<R>, timeoutMs: number): Promise<R>;
+      };
+    };
+    return new ProgressController().run(work, LAUNCH_MS);
   }
 
   #hookContexts(hooks: Hooks): void {

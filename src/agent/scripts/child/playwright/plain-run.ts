@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { namingBrowserFailure } from '../network.ts';
 import { resources, type UserCode } from '../user-code/index.ts';
 import type { Library } from './library.ts';
 import type { Ended } from './test-run.ts';
@@ -27,7 +28,8 @@ export class PlainRun {
       await Promise.race([this.#carryOut(entry), thrown]);
       return { verdict: 'passed', errors: [] };
     } catch (error) {
-      return { verdict: 'failed', errors: [this.#code.errors.explain(error, 'script')] };
+      const { message, ...rest } = this.#code.errors.explain(error, 'script');
+      return { verdict: 'failed', errors: [{ ...rest, message: namingBrowserFailure(message) }] };
     } finally {
       this.#code.onUncaught = undefined;
     }

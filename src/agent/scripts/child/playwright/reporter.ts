@@ -1,3 +1,4 @@
+import { REPORTER_KEY } from './configuration.ts';
 import type { TestError } from './errors.ts';
 import type { TestRecord } from './steps.ts';
 
@@ -41,13 +42,14 @@ export interface TestListener {
 
 let listener: TestListener | undefined;
 
-/** Playwright makes the reporter by itself, from this file; who listens is told beforehand. */
+/** Playwright makes the reporter by itself, from a file; who listens is told beforehand. */
 export function reportTo(to: TestListener): void {
   listener = to;
+  Object.defineProperty(globalThis, Symbol.for(REPORTER_KEY), { value: Reporter });
 }
 
-/** One of Playwright's reporters. It is loaded once into this process, so there is one listener. */
-export default class Reporter {
+/** One of Playwright's reporters. */
+class Reporter {
   printsToStdio(): boolean {
     return true;
   }

@@ -3,13 +3,13 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { FromScript, LeftFile, RunScript, WarmUp } from '../../protocol.ts';
 import { UserCode } from '../user-code/index.ts';
-import type { BrowserPolicy } from './browsers.ts';
+import { launchOptions, type BrowserPolicy } from './browsers.ts';
 import { readCertificate, type Certificate } from './certificate.ts';
 import { CACHE } from './configuration.ts';
 import { FindingsSender } from './findings.ts';
-import { FORK_EVENT, forkEnvironment, type FromFork } from './forked.ts';
+import { FORK_EVENT, FORK_FLAGS, forkEnvironment, type FromFork } from './fork-orders.ts';
 import { LeftFiles } from './left-files.ts';
-import { Library, type ProcessHost } from './library.ts';
+import { Library, WITHOUT_MODULES, type ProcessHost } from './library.ts';
 import { Observer } from './observer.ts';
 import { PlainRun } from './plain-run.ts';
 import { Recorder } from './recorder.ts';
@@ -19,6 +19,8 @@ import { TestRun, type Ended } from './test-run.ts';
 const LAST_WORDS_MS = 3_500;
 /** Whoever uses the test runner names it somewhere. */
 const TEST_PACKAGE = /@playwright\/test|playwright\/test/;
+/** Playwright changes its note of them. */
+const FLAGS = [...process.execArgv];
 const MAX_REASONS = 20;
 
 /** One browser or multistep check, from the loading of Playwright to its verdict. */
@@ -53,20 +55,27 @@ export class PlaywrightSession {
   }
 
   async prepare(): Promise<void> {
-    const { folder, runtime } = this.#warmUp;
+    const { folder, runtime, isSpare } = this.#warmUp;
     // Read once, when Playwright is loaded.
     process.env['PLAYWRIGHT_BROWSERS_PATH'] = runtime.browsers;
     process.env['PWTEST_CACHE_DIR'] = join(folder, CACHE);
     process.env['PLAYWRIGHT_SKIP_VALIDATE_HOST_REQUIREMENTS'] = '1';
     await mkdir(join(folder, 'src'), { recursive: true });
-    this.#library.preload(true);
+    this.#library.loadCore();
     this.#observer.install(this.#library, () => this.#policy);
+    if (isSpare) this.#getAhead();
     // User code sees what the check gives it; Node itself keeps reading the true environment.
     this.#code.variables.install();
     this.#code.printer.install();
     this.#code.watchEnds();
     this.#code.watchUncaught();
     this.#code.watchWarnings();
+  }
+
+  /** While nobody waits. Most browser checks start the browser that is started here. */
+  #getAhead(): void {
+    this.#library.loadTests();
+    if (this.#warmUp.browser !== null) this.#library.launchAhead(launchOptions('chromium', {}, this.#policy));
   }
 
   async run(message: RunScript): Promise<void> {
@@ -77,29 +86,44 @@ export class PlaywrightSession {
     // Files that come with the script are found by their path beside it.
     process.chdir(join(folder, 'src'));
     const certificate = this.#readCertificate(message);
+    const work = this.#prepareWork(message);
     const startTime = Date.now();
-    const ended = await Promise.race([this.#carryOut(message), this.#timeUp(message)]);
+    const ended = await Promise.race([work(), this.#timeUp(message)]);
     const endTime = Date.now();
     await Promise.race([certificate, new Promise((resolve) => setTimeout(resolve, 0))]);
     await this.#recorder?.finish(ended.verdict !== 'passed', this.#observer.pages);
     this.#finish(ended, startTime, endTime);
   }
 
-  async #carryOut(message: RunScript): Promise<Ended> {
-    if (!this.#usesTestRunner()) return this.#runPlain(message, message.entry);
-    this.#tests = new TestRun({
+  /** Loads what this script needs and is not loaded yet. */
+  #prepareWork(message: RunScript): () => Promise<Ended> {
+    if (!this.#usesTestRunner()) return () => this.#runPlain(message, message.entry);
+    const hasModules = this.#hasModules();
+    this.#library.loadTests();
+    if (hasModules) this.#library.registerModuleLoader();
+    else this.#code.variables.hide(...WITHOUT_MODULES);
+    const tests = new TestRun({
       library: this.#library,
       code: this.#code,
       runtimeId: this.#warmUp.runtime.id,
       onChange: () => this.#findings.changed(),
-      prepareFork: (host) => this.#prepareFork(host),
+      fork: (host, start) => this.#fork(host, start, hasModules),
     });
-    const ended = await this.#tests.run(message, this.#warmUp.folder);
-    return this.#tests.isEmpty ? this.#runPlain(message, undefined) : ended;
+    this.#tests = tests;
+    return async () => {
+      const ended = await tests.run(message, this.#warmUp.folder);
+      return tests.isEmpty ? this.#runPlain(message, undefined) : ended;
+    };
   }
 
-  #prepareFork(host: ProcessHost): void {
-    const orders = { warmUp: this.#warmUp, policy: this.#policy, env: this.#code.variables.all() };
+  /** Whether Node would take a file of the user as an ES module. */
+  #hasModules(): boolean {
+    return this.#files!.given.some((file) => /\.m[jt]sx?$|(^|\/)package\.json$/.test(file));
+  }
+
+  #fork<T>(host: ProcessHost, start: () => T, hasModules: boolean): T {
+    const env = this.#code.variables.all();
+    const orders = { warmUp: this.#warmUp, policy: this.#policy, env, hasModules };
     host._extraEnv = { ...host._extraEnv, ...forkEnvironment(orders) };
     host.on(FORK_EVENT, (said) => {
       const message = said as FromFork;
@@ -108,6 +132,9 @@ export class PlaywrightSession {
       else this.#send(message);
       this.#findings.changed();
     });
+    // A fork is started with the flags that are noted here.
+    process.execArgv = [...FLAGS, ...FORK_FLAGS];
+    return start();
   }
 
   async #runPlain(message: RunScript, entry: string | undefined): Promise<Ended> {

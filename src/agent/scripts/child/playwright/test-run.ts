@@ -17,8 +17,8 @@ export interface TestRunOptions {
   code: UserCode;
   runtimeId: string;
   onChange(): void;
-  /** What a worker that Playwright forks is to know. */
-  prepareFork(host: ProcessHost): void;
+  /** Starts a worker that Playwright wants in a process of its own. */
+  fork<T>(host: ProcessHost, start: () => T): T;
 }
 
 /** The specs of one check under Playwright Test. */
@@ -41,9 +41,9 @@ export class TestRun {
   }
 
   async run(message: RunScript, folder: string): Promise<Ended> {
-    const { library, prepareFork } = this.#options;
+    const { library, fork } = this.#options;
     library.onSoftError((text) => this.noteSoft(text));
-    keepFirstWorkerHere(library, prepareFork);
+    keepFirstWorkerHere(library, fork);
     reportTo(this.#listener());
     const status = await library.runTests(writeConfiguration(folder, message), folder);
     const verdict = status === 'timedout' ? 'timed_out' : status === 'passed' ? 'passed' : 'failed';

@@ -9,6 +9,7 @@ export class Variables {
   readonly #onSecret: (value: string) => void;
   readonly #values: Record<string, string> = {};
   readonly #announced = new Set<string>();
+  readonly #hidden = new Map<string | symbol, string>();
 
   constructor(onSecret: (value: string) => void) {
     this.#onSecret = onSecret;
@@ -21,9 +22,15 @@ export class Variables {
       return true;
     };
     process.env = new Proxy(this.#values, {
+      get: (values, key) => Reflect.get(values, key) ?? this.#hidden.get(key),
       set: (_, key, value) => set(key, value),
       defineProperty: (_, key, { value }) => set(key, value),
     });
+  }
+
+  /** A switch that a package looks for, unless the run has a variable of that name. It is not among the variables. */
+  hide(key: string, value: string): void {
+    this.#hidden.set(key, value);
   }
 
   replaceAll(values: Readonly<Record<string, string>>): void {
