@@ -1,4 +1,4 @@
-import type { ApiRequestEvent, ApiResponseEvent } from './library.ts';
+import type { ApiRequestEvent, ApiResponseEvent } from './playwright-types.ts';
 
 /** One request that a script made by itself, each hop of a redirect by itself. ms and epoch ms. */
 export interface RequestNode {

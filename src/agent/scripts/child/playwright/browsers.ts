@@ -1,6 +1,6 @@
 import type { WarmUp } from '../../protocol.ts';
 import { browserArguments } from '../network.ts';
-import type { LaunchOptions } from './library.ts';
+import type { LaunchOptions } from './playwright-types.ts';
 
 /** How the browsers of one job are started. */
 export interface BrowserPolicy {

@@ -43,7 +43,7 @@ export function writeConfiguration(folder: string, run: RunScript): string {
     use: {
       trace: whenFailed,
       ...(run.checkType === 'BROWSER' ? { screenshot: 'only-on-failure', video: whenFailed } : {}),
-      ...(use ?? {}),
+      ...Object(use),
     },
   };
   const reporter = `module.exports = globalThis[Symbol.for(${JSON.stringify(REPORTER_KEY)})];\n`;

@@ -1,6 +1,7 @@
 import { installNetwork } from '../network.ts';
 import { UserCode } from '../user-code/index.ts';
 import { FORK_EVENT, ORDERS, type ForkOrders, type FromFork } from './fork-orders.ts';
+import { PlaywrightHooks } from './hooks.ts';
 import { Library, WITHOUT_MODULES } from './library.ts';
 import { Observer } from './observer.ts';
 
@@ -24,7 +25,7 @@ function obeyForkOrders(): void {
     isTold = true;
     say({ t: 'observed', observed: observer.observed });
   };
-  observer.install(library, () => policy);
+  observer.install(new PlaywrightHooks(library), () => policy);
   library.onSoftError((message) => say({ t: 'soft', message }));
   code.variables.install();
   code.variables.replaceAll(env);

@@ -29,7 +29,6 @@ export function keepFirstWorkerHere(
 class InProcessWorker {
   readonly #host: ProcessHost;
   readonly #worker: WorkerMain;
-  readonly #streams = { stdout: process.stdout.write, stderr: process.stderr.write };
 
   constructor(host: ProcessHost, worker: WorkerMain) {
     this.#host = host;
@@ -62,8 +61,9 @@ class InProcessWorker {
   async #stop(): Promise<void> {
     const host = this.#host;
     await this.#worker.gracefullyClose();
-    process.stdout.write = this.#streams.stdout;
-    process.stderr.write = this.#streams.stderr;
+    // It put its own in front of those of the class.
+    Reflect.deleteProperty(process.stdout, 'write');
+    Reflect.deleteProperty(process.stderr, 'write');
     host._processDidExit = true;
     await host.onExit();
     host._didExitAndRanOnExit = true;

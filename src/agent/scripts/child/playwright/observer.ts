@@ -1,6 +1,7 @@
 import { ApiRequests, type RequestNode } from './api-requests.ts';
 import { launchOptions, type BrowserPolicy } from './browsers.ts';
-import type { BrowserContext, Library } from './library.ts';
+import type { PlaywrightHooks } from './hooks.ts';
+import type { BrowserContext } from './playwright-types.ts';
 import { Pages, type PageErrors, type PageResult } from './pages.ts';
 
 const USER_AGENT = 'Vedette';
@@ -31,8 +32,8 @@ export class Observer {
     this.#requests = new ApiRequests(onChange);
   }
 
-  install(library: Library, policy: () => BrowserPolicy): void {
-    library.install({
+  install(hooks: PlaywrightHooks, policy: () => BrowserPolicy): void {
+    hooks.install({
       launch: (name, options) => launchOptions(name, options, policy()),
       userAgentSuffix: USER_AGENT,
       apiUserAgent: API_USER_AGENT,

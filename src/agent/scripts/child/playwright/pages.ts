@@ -1,4 +1,4 @@
-import type { BrowserContext, Frame, Page } from './library.ts';
+import type { BrowserContext, Frame, Page } from './playwright-types.ts';
 import { BINDING, PAGE_SCRIPT, type PageReport } from './vitals.ts';
 
 type Vital = 'CLS' | 'FCP' | 'LCP' | 'TBT' | 'TTFB';

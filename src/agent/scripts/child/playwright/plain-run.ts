@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { namingBrowserFailure } from '../network.ts';
 import { resources, type UserCode } from '../user-code/index.ts';
-import type { Library } from './library.ts';
+import type { PlaywrightHooks } from './hooks.ts';
 import type { Ended } from './test-run.ts';
 
 /** A script is at its end when nothing of it was under way in looks this far apart. */
@@ -12,11 +12,11 @@ const OF_BROWSERS = new Set(['ProcessWrap', 'PipeWrap', 'MessagePort', 'Worker']
 
 /** A Playwright script without a test runner: the file itself, from its first line to the last thing it awaits. */
 export class PlainRun {
-  readonly #library: Library;
+  readonly #hooks: PlaywrightHooks;
   readonly #code: UserCode;
 
-  constructor(library: Library, code: UserCode) {
-    this.#library = library;
+  constructor(hooks: PlaywrightHooks, code: UserCode) {
+    this.#hooks = hooks;
     this.#code = code;
   }
 
@@ -41,7 +41,7 @@ export class PlainRun {
     if (entry !== undefined) await this.#code.modules.run(entry);
     for (let quiet = 0; quiet < LOOKS; quiet++) {
       await sleep(LOOK_MS, undefined, { ref: false });
-      if (this.#library.calls > 0 || work() > before) quiet = -1;
+      if (this.#hooks.calls > 0 || work() > before) quiet = -1;
     }
   }
 }

@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { TRACES } from './configuration.ts';
-import type { BrowserContext } from './library.ts';
+import type { BrowserContext } from './playwright-types.ts';
 import type { Pages } from './pages.ts';
 
 const SCREENSHOTS = 'results/at-the-end';

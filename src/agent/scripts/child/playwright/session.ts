@@ -8,6 +8,7 @@ import { readCertificate, type Certificate } from './certificate.ts';
 import { CACHE } from './configuration.ts';
 import { FindingsSender } from './findings.ts';
 import { FORK_EVENT, FORK_FLAGS, forkEnvironment, type FromFork } from './fork-orders.ts';
+import { PlaywrightHooks } from './hooks.ts';
 import { LeftFiles } from './left-files.ts';
 import { Library, WITHOUT_MODULES, type ProcessHost } from './library.ts';
 import { Observer } from './observer.ts';
@@ -28,6 +29,7 @@ export class PlaywrightSession {
   readonly #warmUp: WarmUp;
   readonly #send: (message: FromScript) => void;
   readonly #library: Library;
+  readonly #hooks: PlaywrightHooks;
   readonly #code: UserCode;
   readonly #observer = new Observer(() => this.#findings.changed());
   readonly #findings: FindingsSender;
@@ -43,6 +45,7 @@ export class PlaywrightSession {
     this.#warmUp = warmUp;
     this.#send = send;
     this.#library = new Library(runtime.modules);
+    this.#hooks = new PlaywrightHooks(this.#library);
     this.#code = new UserCode(warmUp, send);
     this.#findings = new FindingsSender(send, (isFinal) => this.#found(isFinal));
     this.#policy = {
@@ -62,7 +65,7 @@ export class PlaywrightSession {
     process.env['PLAYWRIGHT_SKIP_VALIDATE_HOST_REQUIREMENTS'] = '1';
     await mkdir(join(folder, 'src'), { recursive: true });
     this.#library.loadCore();
-    this.#observer.install(this.#library, () => this.#policy);
+    this.#observer.install(this.#hooks, () => this.#policy);
     if (isSpare) this.#getAhead();
     // User code sees what the check gives it; Node itself keeps reading the true environment.
     this.#code.variables.install();
@@ -75,7 +78,7 @@ export class PlaywrightSession {
   /** While nobody waits. Most browser checks start the browser that is started here. */
   #getAhead(): void {
     this.#library.loadTests();
-    if (this.#warmUp.browser !== null) this.#library.launchAhead(launchOptions('chromium', {}, this.#policy));
+    if (this.#warmUp.browser !== null) this.#hooks.launchAhead(launchOptions('chromium', {}, this.#policy));
   }
 
   async run(message: RunScript): Promise<void> {
@@ -141,7 +144,7 @@ export class PlaywrightSession {
     this.#recorder = new Recorder(this.#warmUp.folder, message.keepArtifacts);
     this.#observer.contexts = this.#recorder;
     this.#code.errors.install();
-    return new PlainRun(this.#library, this.#code).run(entry);
+    return new PlainRun(this.#hooks, this.#code).run(entry);
   }
 
   #usesTestRunner(): boolean {

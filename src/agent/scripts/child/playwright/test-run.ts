@@ -16,9 +16,9 @@ export interface TestRunOptions {
   library: Library;
   code: UserCode;
   runtimeId: string;
-  onChange(): void;
+  onChange: () => void;
   /** Starts a worker that Playwright wants in a process of its own. */
-  fork<T>(host: ProcessHost, start: () => T): T;
+  fork: <T>(host: ProcessHost, start: () => T) => T;
 }
 
 /** The specs of one check under Playwright Test. */
