@@ -353,7 +353,7 @@ describe('what cannot run here', () => {
 
   test('processes that do not start are our error, with their last words', async () => {
     const b = await bench({}, { findRuntimes: () => [{ ...STAND_IN_RUNTIME, flags: ['--no-such-flag'] }] });
-    await until('the reason', async () => (await healthOf(b)).scripts.blocked);
+    await until('the reason', async () => (await healthOf(b)).scripts.blocked ?? undefined);
     expect((await healthOf(b)).scripts.blocked).toContain('bad option: --no-such-flag');
   });
 });
