@@ -7,5 +7,5 @@
  */
 export { scrubbedReport } from './report.ts';
 export { ScriptRoom, type ScriptRoomOptions } from './room.ts';
-export type { ScriptKind } from './program.ts';
+export { COMPILE_CACHE_ENTRY, type ScriptKind } from './program.ts';
 export type * from './protocol.ts';

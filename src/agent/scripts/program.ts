@@ -9,6 +9,11 @@ export type ScriptKind = 'browser' | 'multistep' | 'api';
 const HERE = import.meta.url;
 /** Beside this file, in the sources as in the build. */
 export const SCRIPT_ENTRY = new URL(HERE.endsWith('.ts') ? './child/main.ts' : './child/main.js', HERE);
+/** To be run once by the Node of a runtime that was installed, with the folder of its packages. */
+export const COMPILE_CACHE_ENTRY = new URL(
+  HERE.endsWith('.ts') ? './child/fill-cache.ts' : './child/fill-cache.js',
+  HERE,
+);
 
 const SYSTEM_FILES = ['/etc/resolv.conf', '/etc/hosts', '/etc/nsswitch.conf', '/etc/services', '/etc/ssl'];
 const BROWSER_FILES = ['/etc/fonts', '/usr/share', '/usr/local/share', '/var/cache/fontconfig'];

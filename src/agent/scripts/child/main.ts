@@ -1,5 +1,6 @@
 import type { RunPhase, RunScript, ToScript, WarmUp } from '../protocol.ts';
 import { openChannel } from './channel.ts';
+import { useCompileCache } from './compile-cache.ts';
 import { installNetwork } from './network.ts';
 
 /** Entry of a script process: it becomes what `warm` says, then waits for its job. */
@@ -14,6 +15,7 @@ async function receive(message: ToScript): Promise<void> {
 }
 
 async function warm(warmUp: WarmUp): Promise<void> {
+  useCompileCache(warmUp.runtime.modules);
   installNetwork(warmUp.proxy);
   if (warmUp.kind === 'api') runPhase = (await import('./api/index.ts')).serveApi(warmUp, send);
   else runScript = await (await import('./playwright/index.ts')).servePlaywright(warmUp, send);

@@ -18,10 +18,10 @@ interface RunnerModule {
 export type RunStatus = 'passed' | 'failed' | 'timedout' | 'interrupted';
 
 interface ConfigLoader {
-  loadConfig(
+  loadConfig: (
     location: { resolvedConfigFile: string; configDir: string },
     overrides: object,
-  ): Promise<unknown>;
+  ) => Promise<unknown>;
 }
 
 interface Client {

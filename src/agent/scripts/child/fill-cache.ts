@@ -1,0 +1,15 @@
+import { flushCompileCache } from 'node:module';
+import { writeCompileCache } from './compile-cache.ts';
+
+/** A program: loads what script processes load, so that its compiled form is kept. Argument: the packages' folder. */
+const [modules = ''] = process.argv.slice(2);
+writeCompileCache(modules);
+const { Library } = await import('./playwright/library.ts');
+await import('./playwright/index.ts');
+await import('./api/index.ts');
+const library = new Library(modules);
+library.loadCore();
+library.loadTests();
+flushCompileCache();
+// Playwright leaves something that goes on.
+process.exit(0);
