@@ -71,10 +71,11 @@ export async function installRuntime(id: string, options: InstallOptions): Promi
 /** Every script process starts faster by it; without, they only start slower. */
 async function fillCompileCache(
   { node, flags, modules }: Runtime,
-  { id, env, signal, log }: Site,
+  { id, root, env, signal, log }: Site,
 ): Promise<void> {
   const { code, output } = await runProgram(node, [...flags, fileURLToPath(COMPILE_CACHE_ENTRY), modules], {
-    cwd: modules,
+    // Not below node_modules: older Nodes take no TypeScript there.
+    cwd: runtimePaths(id, root).folder,
     env: packageEnvironment(env),
     signal: AbortSignal.any([signal, AbortSignal.timeout(SMOKE_TIMEOUT_MS)]),
   });

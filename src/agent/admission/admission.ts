@@ -33,8 +33,8 @@ const RUN_BYTES: Readonly<Record<JobClass, number>> = { light: MB, script: 150 *
 /** What ends a run: room above what it needs, and well below the limit of the whole, which would end all. */
 const LIMIT_BYTES: Readonly<Record<HeavyClass, number>> = { script: 768 * MB, browser: 2560 * MB };
 const LIMIT_SHARE: Readonly<Record<HeavyClass, number>> = { script: 0.5, browser: 0.7 };
-/** A spare process before it has its job. */
-const SPARE_BYTES: Readonly<Record<HeavyClass, number>> = { script: 128 * MB, browser: 128 * MB };
+/** A spare process before it has its job; of a browser check, with the browser that waits in it. */
+const SPARE_BYTES: Readonly<Record<HeavyClass, number>> = { script: 128 * MB, browser: 256 * MB };
 /** Below this, no browser starts at all. */
 const LEAST_FOR_BROWSER_BYTES = 900 * MB;
 /** The files change slowly and cost system calls. */
