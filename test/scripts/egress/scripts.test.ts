@@ -1,13 +1,17 @@
 import { createServer as createHttpServer } from 'node:http';
+import { readFileSync } from 'node:fs';
+import { createSecureServer } from 'node:http2';
 import { createServer } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { sandboxReport } from '../../../src/agent/sandbox/index.ts';
 import type { Job, RunResult } from '../../../src/contract/index.ts';
 import { PROBE_ENTRY } from '../../../src/agent/probes/program.ts';
-import { standInJob, startTestAgent } from '../../support/agent.ts';
+import { standInJob, startTestAgent, temporaryFolder } from '../../support/agent.ts';
 import { startFakeService } from '../../support/fake-service.ts';
 import { describeUnless } from '../../support/programs.ts';
 import { a, startDnsServer } from '../../support/dns-server.ts';
+import { makeCertificates } from '../../support/targets/certificates.ts';
 import { listenOn } from '../../support/targets/ports.ts';
 import { lacksRuntime, logOf, RUNTIMES, startScripts } from './bench.ts';
 
@@ -65,6 +69,50 @@ describe.each(RUNTIMES.map((runtime) => [runtime.id, runtime] as const))('runtim
       'hello /fetch',
       '127.0.0.1 true',
       'before it is open, and after',
+    ]);
+  });
+
+  test('has TLS, HTTP/2, an upgrade of an open connection and its own context on it', async () => {
+    using folder = temporaryFolder();
+    const { good } = await makeCertificates(folder.path);
+    const options = { key: readFileSync(good.key), cert: readFileSync(good.chain), allowHTTP1: true };
+    const server = createSecureServer(options, (request, response) => {
+      response.end(
+        `${request.httpVersion} for ${(request.socket as TLSSocket & { servername?: string }).servername}`,
+      );
+    });
+    const port = await listenOn(server);
+    onTestFinished(() => void server.close());
+    const { run } = startScripts({}, runtime);
+    const { printed } = await run(
+      `
+      const https = require('https'), http2 = require('http2'), tls = require('tls'), net = require('net');
+      const { AsyncLocalStorage } = require('async_hooks');
+      const port = Number(process.env.PORT);
+      const textOf = async (stream) => { let text = ''; for await (const chunk of stream) text += chunk; return text; };
+      console.log(await textOf(await new Promise((resolve, reject) =>
+        https.get({ host: 'localhost', port, rejectUnauthorized: false, agent: false }, resolve).on('error', reject))));
+      const session = http2.connect('https://localhost:' + port, { rejectUnauthorized: false });
+      console.log(await textOf(session.request({ ':path': '/' }).end()));
+      session.close();
+      const plain = net.connect(port, '127.0.0.1');
+      await new Promise((resolve) => plain.once('connect', resolve));
+      const secured = tls.connect({ socket: plain, servername: 'sni.vedette.test', rejectUnauthorized: false });
+      secured.end('GET / HTTP/1.1\\r\\nhost: x\\r\\nconnection: close\\r\\n\\r\\n');
+      console.log((await textOf(secured)).split('\\r\\n\\r\\n')[1].trim());
+      const storage = new AsyncLocalStorage();
+      console.log(await storage.run('mine', () => new Promise((resolve) => {
+        const socket = net.connect(port, 'localhost', () => { resolve(storage.getStore()); socket.destroy(); });
+      })));
+      console.log(JSON.stringify(await require('util').promisify(require('dns').lookup)('localhost', 4)));`,
+      { PORT: String(port) },
+    );
+    expect(printed.split('\n')).toEqual([
+      '1.1 for localhost',
+      '2.0 for localhost',
+      expect.stringContaining('1.1 for sni.vedette.test'),
+      'mine',
+      '{"address":"127.0.0.1","family":4}',
     ]);
   });
 
