@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { messageOf } from '../kit/errors.ts';
 
 export const NUMERIC = ['EQUALS', 'NOT_EQUALS', 'LESS_THAN', 'GREATER_THAN'] as const;
 export const GENERAL = [
@@ -44,6 +45,34 @@ export interface Assertion {
   property: string;
   target: string;
   regex: string | null;
+}
+
+/** Sources that are text: their property is a regular expression, too. */
+const TEXT_SOURCES: ReadonlySet<string> = new Set(['TEXT_BODY', 'RESPONSE_DATA', 'TEXT_ANSWER']);
+
+/**
+ * Regular expressions that cannot be compiled. Asked when an assertion is written and not part of its
+ * fields: what is stored goes on to run, and fails with the same words.
+ */
+export function patternProblems(
+  assertions: readonly Pick<Assertion, 'source' | 'property' | 'regex'>[],
+): { path: [index: number, field: 'property' | 'regex']; message: string }[] {
+  return assertions.flatMap(({ source, property, regex }, index) => {
+    const patterns = { property: TEXT_SOURCES.has(source) ? property : '', regex: regex ?? '' };
+    return (['property', 'regex'] as const).flatMap((field) => {
+      const message = patternProblem(patterns[field]);
+      return message === null ? [] : [{ path: [index, field] as [number, typeof field], message }];
+    });
+  });
+}
+
+function patternProblem(pattern: string): string | null {
+  try {
+    void new RegExp(pattern);
+    return null;
+  } catch (error) {
+    return `must be a regular expression: ${messageOf(error)}`;
+  }
 }
 
 /** A response-time threshold in ms; null switches it off. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { patternProblems, type Assertion } from './assertion-fields.ts';
 import type { CheckType } from './check-type.ts';
 
 /** The interface's data-center locations. */
@@ -151,9 +152,12 @@ export type CommonFields = z.infer<typeof CommonFields>;
 /** A whole check as a user writes it: common fields plus the type's own. */
 export function checkSchema(type: CheckType) {
   return CommonFields.extend(type.fields.shape).superRefine((whole, ctx) => {
-    const check: CommonFields = whole as CommonFields;
+    const check = whole as CommonFields & { request?: { assertions?: Assertion[] } };
     const issue = (path: string, message: string): void =>
       ctx.addIssue({ code: 'custom', path: [path], message });
+    for (const { path, message } of patternProblems(check.request?.assertions ?? [])) {
+      ctx.addIssue({ code: 'custom', path: ['request', 'assertions', ...path], message });
+    }
     const { frequency, frequencyOffset } = check;
     if (frequency === 0 && frequencyOffset === undefined) {
       issue('frequencyOffset', 'is required when frequency is 0: the interval in seconds, 10, 20 or 30');

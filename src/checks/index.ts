@@ -3,7 +3,7 @@
  * verdict rules that types share, and the registry. Agent and service both build on this floor;
  * it knows neither. Adding a type is one folder and one line in registry.ts.
  */
-export { assertionFields, GENERAL, httpAddress } from './assertion-fields.ts';
+export { assertionFields, GENERAL, httpAddress, patternProblems } from './assertion-fields.ts';
 export * from './check.ts';
 export * from './check-type.ts';
 export { checkTypes, findCheckType } from './registry.ts';

@@ -6,6 +6,7 @@ import {
   EnvironmentVariable,
   GENERAL,
   KeyValue,
+  patternProblems,
   REGIONS,
   RetryStrategy,
   RUNTIMES,
@@ -54,6 +55,7 @@ const shape = z.strictObject({
     .union([RetryStrategy, z.literal('FALLBACK')])
     .nullable()
     .default('FALLBACK'),
+  /** Null leaves all alert settings to each check. */
   useGlobalAlertSettings: z.boolean().nullable().default(null),
   doubleCheck: z.boolean().default(false),
 });
@@ -63,6 +65,9 @@ const shape = z.strictObject({
  * each check.
  */
 export const GroupFields = shape.superRefine((group, ctx) => {
+  for (const { path, message } of patternProblems(group.apiCheckDefaults.assertions)) {
+    ctx.addIssue({ code: 'custom', path: ['apiCheckDefaults', 'assertions', ...path], message });
+  }
   for (const [script, snippet] of [
     ['localSetupScript', 'setupSnippetId'],
     ['localTearDownScript', 'tearDownSnippetId'],
