@@ -268,6 +268,22 @@ describe('cancelling', () => {
     expect((await read(id!)).status).toBe('CANCELLED');
   });
 
+  test('of a sequence that the session does not have is 404, and nothing is cancelled', async () => {
+    const empty = await service.location();
+    const [id] = await trigger({ checkId: await makeCheck({ privateLocations: [empty.slug] }) });
+    const { runs } = await read(id!);
+    const unknown = '11111111-1111-4111-8111-111111111111';
+    const sequenceId = [String(runs[0]!['sequenceId']).toUpperCase(), unknown];
+    const { status, body } = await service.post(`/v1/check-sessions/${id}/cancel`, { sequenceId });
+    expect(status).toBe(404);
+    expect(body.message).toBe(`sequenceId: this check session has no sequence "${unknown}"`);
+    expect((await read(id!)).runs).toMatchObject([{ state: 'QUEUED' }]);
+    sequenceId.pop();
+    expect((await service.post(`/v1/check-sessions/${id}/cancel`, { sequenceId })).status).toBe(204);
+    expect((await read(id!)).status).toBe('CANCELLED');
+    expect((await service.post(`/v1/check-sessions/${id}/cancel`, { sequenceId })).status).toBe(204);
+  });
+
   test('tells the agent that runs it', async () => {
     const [id] = await trigger({ checkId: await makeCheck() });
     const job = await agent.take();
@@ -299,6 +315,56 @@ test('unknown sessions are 404 everywhere', async () => {
     }
     expect((await service.post(`/v1/check-sessions/${id}/cancel`)).status).toBe(404);
   }
+});
+
+describe('a run in a data-center location, which nobody serves', () => {
+  const notServed = {
+    runLocation: 'eu-west-1',
+    state: 'TIMED_OUT',
+    reason: 'LOCATION_NOT_SERVED',
+    message:
+      'Nobody serves this data-center location here: choose a private location with an agent of your own.',
+  };
+
+  test('ends as it begins, with its session', async () => {
+    const [id] = await trigger({
+      checkId: await makeCheck({ locations: ['eu-west-1'], privateLocations: [] }),
+    });
+    const { status, body } = await completion(id!, 1);
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ status: 'TIMED_OUT', results: [], runs: [notServed] });
+    expect(body['stoppedAt']).not.toBeNull();
+  });
+
+  test('keeps no run of its session waiting', async () => {
+    const { slug, key } = await service.location();
+    const own = await startAgent(service.url, key);
+    const here = { locations: ['eu-west-1'], privateLocations: [slug] };
+    const [id] = await trigger({ checkId: await makeCheck(here) });
+    const job = await own.take();
+    const { runs } = await read(id!);
+    expect(runs).toHaveLength(2);
+    expect(runs).toContainEqual(expect.objectContaining({ runLocation: slug, state: 'RUNNING' }));
+    expect(runs).toContainEqual(expect.objectContaining(notServed));
+    await own.finish(job);
+    own.leave();
+    expect((await completion(id!)).body).toMatchObject({ status: 'TIMED_OUT', results: [{}] });
+  });
+
+  test('does not hold up the next tick of its check', async () => {
+    const { slug, key } = await service.location();
+    const own = await startAgent(service.url, key);
+    const rhythm = { activated: true, frequency: 0, frequencyOffset: 1 };
+    const locations = ['eu-west-1', 'us-east-1'];
+    const checkId = await makeCheck({ ...rhythm, locations, privateLocations: [slug] });
+    for (let runs = 0; runs < 2; runs++) {
+      const job = await own.take();
+      expect(job.checkId).toBe(checkId);
+      await own.finish(job);
+    }
+    own.leave();
+    await service.delete(`/v1/checks/${checkId}`);
+  });
 });
 
 describe('a run that no agent takes', () => {

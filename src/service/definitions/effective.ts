@@ -121,6 +121,8 @@ function beside(shared: KeyValue[], own: KeyValue[], identity: (key: string) => 
 }
 
 const MENTION = 'snippets/';
+/** A name that is put together when the code runs: `'./snippets/' + name`. */
+const UNNAMED = /snippets\/(['"`]|\$\{)/;
 
 /**
  * Code by name of the snippets that the check's code mentions as `snippets/NAME`, and of those that they
@@ -131,28 +133,40 @@ function requiredSnippets(
   all: readonly SnippetRow[],
 ): Record<string, string> | null {
   const found = new Map<string, string>();
-  let open = [codeIn(definition)];
+  let open = codeIn(definition);
   for (let prefix = MENTION; open.length > 0; prefix = '/') {
-    const fresh = all.filter(
-      ({ name }) => !found.has(name) && open.some((text) => text.includes(`${prefix}${name}`)),
-    );
+    const wanted = open.some((text) => UNNAMED.test(text))
+      ? all
+      : all.filter(({ name }) => open.some((text) => text.includes(`${prefix}${name}`)));
+    const fresh = wanted.filter(({ name }) => !found.has(name));
     for (const { name, script } of fresh) found.set(name, script);
     open = fresh.map(({ script }) => script);
   }
   return found.size === 0 ? null : Object.fromEntries(found);
 }
 
+/** Where check types, groups and `apiPart` have code: a text, or an object or a list with texts. */
+const CODE_FIELDS = [
+  'script',
+  'dependencies',
+  'localSetupScript',
+  'localTearDownScript',
+  'setupScriptDependencies',
+  'tearDownScriptDependencies',
+  'groupScripts',
+  'snippetScripts',
+];
+
 /** Every text of a definition that may be code. */
-function codeIn(definition: Record<string, unknown>): string {
+function codeIn(definition: Record<string, unknown>): string[] {
   const texts: string[] = [];
   const collect = (value: unknown): void => {
     if (typeof value === 'string') texts.push(value);
     else if (typeof value === 'object' && value !== null) Object.values(value).forEach(collect);
   };
-  for (const [name, value] of Object.entries(definition)) if (CODE.test(name)) collect(value);
-  return texts.join('\n');
+  for (const name of CODE_FIELDS) collect(definition[name]);
+  return texts;
 }
-const CODE = /script|dependencies/i;
 
 async function loadGroups(
   db: Db,
@@ -195,5 +209,5 @@ function mayUseSnippets({ definition }: CheckToRun, group: Group | undefined): b
     (each: Record<string, unknown>) =>
       typeof each['setupSnippetId'] === 'number' || typeof each['tearDownSnippetId'] === 'number',
   );
-  return chosen || codeIn(definition).includes(MENTION) || codeIn({ ...group }).includes(MENTION);
+  return chosen || [...codeIn(definition), ...codeIn({ ...group })].some((code) => code.includes(MENTION));
 }

@@ -28,9 +28,11 @@ export function inherited(group: Group | undefined): Partial<Pick<Check, 'runPar
 export function withGroup(check: Check, group: Group | undefined): Check {
   if (group === undefined) return check;
   const { locations, privateLocations } = listOf(group).length > 0 ? group : check;
+  const { useGlobalAlertSettings, alertSettings } = group;
   return {
     ...check,
     ...inherited(group),
+    ...(useGlobalAlertSettings === null ? {} : { useGlobalAlertSettings, alertSettings }),
     locations,
     privateLocations,
     activated: check.activated && group.activated,

@@ -19,6 +19,7 @@ import type { JobClass } from '../../checks/index.ts';
 import type { Job, ResultReceipt, RunResult, Timing } from '../../contract/index.ts';
 import type { Log } from '../../kit/log.ts';
 import type { LeasedAgent, NewSession, Queue, Store, Trx } from '../ports.ts';
+import { repeating, transact } from '../store/index.ts';
 import { RunState } from '../store/schema.ts';
 import { cancelRuns, forgetRuns } from './cancel.ts';
 import { enqueue } from './enqueue.ts';
@@ -33,7 +34,6 @@ import {
 } from './lease.ts';
 import { receive } from './receive.ts';
 import { claimTopic, type OpenRun } from './run-row.ts';
-import { repeating, transact } from './sql.ts';
 import { Turns } from './turns.ts';
 import { upkeep } from './upkeep.ts';
 

@@ -2,9 +2,8 @@ import type { ResultReceipt, RunResult, Timing } from '../../contract/index.ts';
 import { codeOf, messageOf } from '../../kit/errors.ts';
 import type { Log } from '../../kit/log.ts';
 import type { Store } from '../ports.ts';
-import { ensurePartitions } from '../store/index.ts';
+import { ensurePartitions, transact } from '../store/index.ts';
 import { recordBatch, type Place, type Recorded } from './record.ts';
-import { transact } from './sql.ts';
 
 /** When to send again what could not be stored just now, ms. */
 const RETRY_AFTER_MS = 2_000;

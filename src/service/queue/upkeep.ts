@@ -4,10 +4,11 @@ import { jitter, monoMs, sleep } from '../../kit/clock.ts';
 import { messageOf } from '../../kit/errors.ts';
 import type { Log } from '../../kit/log.ts';
 import type { Db, Store } from '../ports.ts';
+import { transact } from '../store/index.ts';
 import { expire } from './expiry.ts';
 import { reap } from './give-back.ts';
 import type { OpenRun } from './run-row.ts';
-import { interval, transact } from './sql.ts';
+import { interval } from './sql.ts';
 
 const SWEEP_MS = 1_000;
 const CLEAN_MS = 600_000;

@@ -25,6 +25,7 @@ import { LocalBus, PostgresBus, type WakeBus } from './wake.ts';
 
 export { ensurePartitions } from './partitions.ts';
 export { toJson } from './json.ts';
+export { repeating, transact } from './transact.ts';
 export * from './repositories/index.ts';
 
 export interface StoreOptions {

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import type { Check } from '../../checks/index.ts';
 import { isUuid } from '../../kit/ids.ts';
-import { GroupFields, placesOf, type Group } from '../definitions/index.ts';
+import { effectiveDefinitions, GroupFields, oversize, placesOf, type Group } from '../definitions/index.ts';
 import type { Db, Trx } from '../ports.ts';
-import { checks, groups, type CheckRow, type GroupFilter, type GroupRow } from '../store/index.ts';
+import { checks, groups, transact, type CheckRow, type GroupFilter, type GroupRow } from '../store/index.ts';
 import type { Caller } from './caller.ts';
 import { isActive, nextTick } from './check-columns.ts';
 import { invalid, parse } from './problems.ts';
@@ -32,7 +32,7 @@ export async function getGroup(caller: Caller, id: string): Promise<GroupRow> {
 
 export async function createGroup(caller: Caller, input: unknown): Promise<GroupRow> {
   const group = parse(GroupFields, input);
-  return caller.store.db.transaction().execute(async (trx) => {
+  return transact(caller.store.db, async (trx) => {
     await assertReferences(trx, caller, group);
     return groups.insertGroup(trx, { account_id: caller.accountId, ...columnsOf(group) });
   });
@@ -43,18 +43,19 @@ export async function updateGroup(caller: Caller, id: string, input: unknown): P
   const body = Object.fromEntries(
     Object.entries(parse(Body, input)).filter(([name]) => !READ_ONLY.some((each) => each === name)),
   );
-  return caller.store.db.transaction().execute(async (trx) => {
+  return transact(caller.store.db, async (trx) => {
     const old = await existing(trx, caller, id, 'update');
     const before = old.definition as Group;
     const group = parse(GroupFields, { ...before, ...keepSecrets(body, before) });
     await assertReferences(trx, caller, group);
+    const row = await groups.updateGroup(trx, old.id, columnsOf(group));
     await passOn(trx, caller, old.id, group);
-    return groups.updateGroup(trx, old.id, columnsOf(group));
+    return row;
   });
 }
 
 export async function deleteGroup(caller: Caller, id: string): Promise<void> {
-  await caller.store.db.transaction().execute(async (trx) => {
+  await transact(caller.store.db, async (trx) => {
     const row = await existing(trx, caller, id, 'update');
     const members = await checks.checksOfGroup(trx, row.id, { limit: 4, offset: 0 });
     if (members.length > 0) {
@@ -110,9 +111,10 @@ const columnsOf = (group: Group) => ({
   definition: JSON.stringify(group),
 });
 
-/** Brings the group's checks in line with it. @throws Refusal `invalid` when one had nowhere to run */
+/** Brings the group's checks in line with it. @throws Refusal `invalid` when one could not run any more */
 async function passOn(trx: Trx, caller: Caller, groupId: number, group: Group): Promise<void> {
   const members = await checks.lockMembers(trx, groupId);
+  await assertSendable(trx, members);
   const changed = members.map((row) => {
     const definition = row.definition as Check;
     return {
@@ -128,8 +130,15 @@ async function passOn(trx: Trx, caller: Caller, groupId: number, group: Group): 
     const name = JSON.stringify(homeless.name);
     throw invalid([`locations: at least one is required, since check ${name} has none of its own`]);
   }
-  for (const { id, activated } of changed) {
-    if (!activated) await caller.queue.forgetCheck(id, trx);
-  }
+  const asleep = members.filter(({ activated }, at) => activated && !changed[at]!.activated);
+  for (const { id } of asleep) await caller.queue.forgetCheck(id, trx);
   await checks.updateInherited(trx, changed);
+}
+
+async function assertSendable(trx: Trx, members: readonly CheckRow[]): Promise<void> {
+  const definitions = await effectiveDefinitions(trx, members);
+  definitions.forEach((definition, at) => {
+    const problem = oversize(definition);
+    if (problem !== null) throw invalid([`body: check ${JSON.stringify(members[at]!.name)} ${problem}`]);
+  });
 }

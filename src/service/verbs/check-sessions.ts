@@ -150,10 +150,17 @@ class WakeWaiter {
 export async function cancelSession(
   caller: Caller,
   id: string,
-  input: z.output<typeof CancelInput>,
+  { sequenceId }: z.output<typeof CancelInput>,
 ): Promise<void> {
-  await existing(caller, id);
-  await caller.queue.cancelSession(caller.accountId, id, input.sequenceId);
+  const { results, runs } = await getSession(caller, id);
+  const wanted = sequenceId?.map((each) => each.toLowerCase());
+  // Runs that ended days ago are known by their results alone.
+  const known = new Set([...runs, ...results].map(({ sequence_id }) => sequence_id));
+  const missing = wanted?.find((each) => !known.has(each));
+  if (missing !== undefined) {
+    throw new Refusal('notFound', `sequenceId: this check session has no sequence "${missing}"`);
+  }
+  await caller.queue.cancelSession(caller.accountId, id, wanted);
 }
 
 async function existing(caller: Caller, id: string): Promise<SessionRow> {

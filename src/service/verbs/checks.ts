@@ -3,7 +3,14 @@ import { checkSchema, checkTypes, findCheckType, type Check, type CheckType } fr
 import { isUuid, newId } from '../../kit/ids.ts';
 import { effectiveDefinitions, oversize, type Group } from '../definitions/index.ts';
 import type { Db, Trx } from '../ports.ts';
-import { checks, groups, type CheckFilter, type CheckRow, type CheckStatusRow } from '../store/index.ts';
+import {
+  checks,
+  groups,
+  transact,
+  type CheckFilter,
+  type CheckRow,
+  type CheckStatusRow,
+} from '../store/index.ts';
 import type { Caller } from './caller.ts';
 import { columnsOf, nextTick } from './check-columns.ts';
 import { invalid, parse } from './problems.ts';
@@ -23,7 +30,7 @@ const schemas = new Map(checkTypes().map((type) => [type.name, checkSchema(type)
 export async function createCheck(caller: Caller, input: unknown, type?: CheckType): Promise<CheckRow> {
   const of = type ?? typeNamedIn(input);
   const definition = definitionOf(of, parse(Body, input));
-  return caller.store.db.transaction().execute(async (trx) => {
+  return transact(caller.store.db, async (trx) => {
     const group = await groupOf(trx, caller.accountId, definition, of);
     const id = newId();
     return checks.insertCheck(trx, {
@@ -48,7 +55,7 @@ export async function updateCheck(
   type?: CheckType,
 ): Promise<CheckRow> {
   const body = withoutReadOnly(parse(Body, input));
-  return caller.store.db.transaction().execute(async (trx) => {
+  return transact(caller.store.db, async (trx) => {
     const old = await existing(trx, caller, id, true);
     const of = typeOf(old);
     if (type !== undefined && type !== of) {
@@ -78,7 +85,7 @@ export async function listChecks(
 
 /** Its queued runs go with it; runs under way end, and their results are dropped. */
 export async function deleteCheck(caller: Caller, id: string): Promise<void> {
-  await caller.store.db.transaction().execute(async (trx) => {
+  await transact(caller.store.db, async (trx) => {
     await existing(trx, caller, id, true);
     await caller.queue.forgetCheck(id, trx);
     await checks.deleteCheck(trx, caller.accountId, id);

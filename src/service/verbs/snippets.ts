@@ -40,7 +40,9 @@ export async function createSnippet(
   caller: Caller,
   { name, script }: z.output<typeof SnippetInput>,
 ): Promise<SnippetRow> {
-  const row = await snippets.insertSnippet(caller.store.db, { account_id: caller.accountId, name, script });
+  const { db } = caller.store;
+  if (await snippets.oneIsNamed(db, caller.accountId, [twinOf(name)])) throw nameTaken(name);
+  const row = await snippets.insertSnippet(db, { account_id: caller.accountId, name, script });
   if (row === undefined) throw nameTaken(name);
   return row;
 }
@@ -53,7 +55,8 @@ export async function updateSnippet(
   return caller.store.db.transaction().execute(async (trx) => {
     const old = await existing(trx, caller, id, true);
     const { name = old.name, script = old.script } = change;
-    if (await snippets.nameIsTaken(trx, caller.accountId, name, old.id)) throw nameTaken(name);
+    const names = [name, twinOf(name)];
+    if (await snippets.oneIsNamed(trx, caller.accountId, names, old.id)) throw nameTaken(name);
     return snippets.updateSnippet(trx, old.id, { name, script });
   });
 }
@@ -79,6 +82,9 @@ async function existing(db: Db, caller: Caller, id: string, lock = false): Promi
   if (row === undefined) throw notFound('snippet', id);
   return row;
 }
+
+/** The other name by which scripts would find the same file. */
+const twinOf = (name: string): string => (name.endsWith('.js') ? name.slice(0, -3) : `${name}.js`);
 
 function nameTaken(name: string): Refusal {
   return new Refusal('conflict', `name: ${JSON.stringify(name)} is taken by another snippet`);

@@ -1,12 +1,14 @@
 import { z } from 'zod';
 import { variables, type VariableRow } from '../store/index.ts';
+import type { Db } from '../ports.ts';
 import type { Caller } from './caller.ts';
 import { invalid } from './problems.ts';
 import { notFound, Refusal } from './refusal.ts';
 
-/** They travel with every job. */
+/** They travel with every job, which has room for 1 MiB. */
 const MAX_VARIABLES = 1000;
 const MAX_VALUE_CHARS = 10_000;
+const MAX_BYTES = 200_000;
 
 const Key = z
   .string()
@@ -54,9 +56,7 @@ export async function createVariable(
   input: z.output<typeof VariableInput>,
 ): Promise<VariableRow> {
   const { db } = caller.store;
-  if ((await variables.countVariables(db, caller.accountId)) >= MAX_VARIABLES) {
-    throw new Refusal('conflict', `an account has at most ${MAX_VARIABLES} variables; delete one first`);
-  }
+  await assertRoom(db, caller.accountId, input);
   const row = await variables.insertVariable(db, { account_id: caller.accountId, ...input });
   if (row === undefined) {
     throw new Refusal('conflict', `key: ${JSON.stringify(input.key)} is taken by another variable`);
@@ -79,8 +79,24 @@ export async function updateVariable(
       throw invalid(['value: is required when a secret becomes readable']);
     }
     const value = kept ? old.value : (change.value ?? '');
+    await assertRoom(trx, caller.accountId, { key, value });
     return variables.updateVariable(trx, caller.accountId, key, { value, locked, secret });
   });
+}
+
+async function assertRoom(
+  db: Db,
+  accountId: string,
+  { key, value }: { key: string; value: string },
+): Promise<void> {
+  const others = await variables.sizeOfOthers(db, accountId, key);
+  if (others.count >= MAX_VARIABLES) {
+    throw new Refusal('conflict', `an account has at most ${MAX_VARIABLES} variables; delete one first`);
+  }
+  const bytes = others.bytes + Buffer.byteLength(key) + Buffer.byteLength(value);
+  if (bytes <= MAX_BYTES) return;
+  const message = `value: the variables of the account would have ${bytes} bytes together; at most ${MAX_BYTES} are allowed`;
+  throw invalid([message]);
 }
 
 export async function deleteVariable(caller: Caller, key: string): Promise<void> {

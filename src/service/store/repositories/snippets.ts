@@ -72,17 +72,18 @@ export async function insertSnippet(
     .executeTakeFirst();
 }
 
-export async function nameIsTaken(
+/** Whether a snippet other than `exceptId` has one of the names. */
+export async function oneIsNamed(
   db: Db,
   accountId: string,
-  name: string,
-  exceptId: number,
+  names: readonly string[],
+  exceptId = 0,
 ): Promise<boolean> {
   const row = await db
     .selectFrom('snippet')
     .select('id')
     .where('account_id', '=', accountId)
-    .where('name', '=', name)
+    .where('name', 'in', [...names])
     .where('id', '!=', exceptId)
     .executeTakeFirst();
   return row !== undefined;

@@ -45,13 +45,21 @@ export async function findVariable(
     .executeTakeFirst();
 }
 
-export async function countVariables(db: Db, accountId: string): Promise<number> {
-  const { count } = await db
+/** How many variables an account has beside the one of `key`, and their bytes. */
+export async function sizeOfOthers(
+  db: Db,
+  accountId: string,
+  key: string,
+): Promise<{ count: number; bytes: number }> {
+  return db
     .selectFrom('variable')
-    .select(sql<number>`count(*)::int`.as('count'))
+    .select([
+      sql<number>`count(*)::int`.as('count'),
+      sql<number>`coalesce(sum(octet_length(key) + octet_length(value)), 0)::int`.as('bytes'),
+    ])
     .where('account_id', '=', accountId)
+    .where('key', '!=', key)
     .executeTakeFirstOrThrow();
-  return count;
 }
 
 /** @returns undefined when the account has a variable of this key */
