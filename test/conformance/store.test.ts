@@ -30,6 +30,43 @@ describe.each(engines())('store on $name', (engine) => {
     await second.close();
   });
 
+  test('of the build before groups gets what is new, and keeps what it has', async () => {
+    const place = await engine.fresh();
+    const old = await place.open();
+    for (const undo of [
+      sql`drop table variable, snippet`,
+      sql`alter table check_def drop column group_id`,
+      sql`drop table check_group`,
+      sql`alter table account drop column runtime_id`,
+      sql`delete from kysely_migration where name = '0003-groups'`,
+    ]) {
+      await undo.execute(old.db);
+    }
+    const [account, check] = [crypto.randomUUID(), crypto.randomUUID()];
+    await sql`insert into account (id, name) values (${account}, 'old')`.execute(old.db);
+    await sql`insert into check_def (id, account_id, type, name, activated, tags, run_locations, interval_ms, definition)
+      values (${check}, ${account}, 'URL', 'kept', true, '{}', '{here}', 60000, '{}')`.execute(old.db);
+    await old.close();
+
+    const store = await place.open();
+    const { db } = store;
+    const { rows } = await sql`
+      select c.name, c.group_id, a.runtime_id from check_def c join account a on a.id = c.account_id`.execute(
+      db,
+    );
+    expect(rows).toEqual([{ name: 'kept', group_id: null, runtime_id: null }]);
+    const group = { account_id: account, name: 'new', tags: [], definition: '{}' };
+    const { id } = await db.insertInto('check_group').values(group).returning('id').executeTakeFirstOrThrow();
+    await db.updateTable('check_def').set({ group_id: id }).where('id', '=', check).execute();
+    await expect(db.deleteFrom('check_group').where('id', '=', id).execute()).rejects.toMatchObject({
+      code: '23503',
+    });
+    for (const table of ['variable', 'snippet'] as const) {
+      expect(await db.selectFrom(table).selectAll().execute()).toEqual([]);
+    }
+    await store.close();
+  });
+
   test('rolls a failed transaction back and goes on', async () => {
     const store = await (await engine.fresh()).open();
     const failed = store.db.transaction().execute(async (trx) => {

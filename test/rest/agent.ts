@@ -2,7 +2,7 @@ import type { Job, RunResult } from '../../src/contract/index.ts';
 import { connectSocket, post, welcomed } from '../wire/client.ts';
 import { resultOf } from '../wire/harness.ts';
 
-const TYPES = ['API', 'DNS', 'ICMP', 'TCP', 'URL'];
+const TYPES = ['API', 'BROWSER', 'DNS', 'ICMP', 'MULTI_STEP', 'TCP', 'URL'];
 
 /** An agent whose checks find whatever the test says. */
 export interface ScriptedAgent {
@@ -19,13 +19,14 @@ export async function startAgent(url: string, key: string, checkTypes = TYPES): 
   const total = 100;
   const { agent, say } = await welcomed(connectSocket, url, key, { total, checkTypes });
   const waiting: Job[] = [];
-  say('ready', { free: total });
+  const room = { free: total, freeByClass: { script: total, browser: total } };
+  say('ready', room);
   const take = async (): Promise<Job> => {
     const job = waiting.shift();
     if (job !== undefined) return job;
     const { d } = await agent.next('offer', 15_000);
     say('accept', { runs: d.jobs.map(({ runId, token }) => ({ runId, token })) });
-    say('ready', { free: total });
+    say('ready', room);
     waiting.push(...d.jobs);
     return take();
   };

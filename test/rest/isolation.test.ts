@@ -50,6 +50,9 @@ test('what one account has does not exist for another', async () => {
   const here = { locations: [], privateLocations: [place.slug], activated: false, tags: ['mine'] };
   const check = await service.post('/v1/checks/url', checkBody('url', here));
   const target = { checkId: check.body.id };
+  const group = await service.post('/v2/check-groups', { name: 'mine' });
+  const snippet = await service.post('/v1/snippets', { name: 'mine', script: '' });
+  await service.post('/v1/variables', { key: 'MINE', value: 'x' });
   const started = await service.post<{ sessions: Entry[] }>('/v2/check-sessions/trigger', { target });
   await agent.pass(1);
   const session = String(started.body.sessions[0]!['checkSessionId']);
@@ -75,14 +78,48 @@ test('what one account has does not exist for another', async () => {
     ['POST', `/v1/private-locations/${place.id}/keys`],
     ['DELETE', `/v1/private-locations/${place.id}/keys/${place.keyId}`],
     ['GET', `/v1/accounts/${ACCOUNT}`],
+    ['PUT', `/v1/accounts/${ACCOUNT}`, { runtimeId: null }],
+    ['GET', `/v1/check-groups/${group.body.id}`],
+    ['PUT', `/v1/check-groups/${group.body.id}`, { name: 'stolen' }],
+    ['PUT', `/v2/check-groups/${group.body.id}`, { name: 'stolen' }],
+    ['DELETE', `/v1/check-groups/${group.body.id}`],
+    ['GET', `/v1/check-groups/${group.body.id}/checks`],
+    ['GET', `/v2/check-groups/${group.body.id}/checks/${check.body.id}`],
+    ['GET', '/v1/variables/MINE'],
+    ['PUT', '/v1/variables/MINE', { value: 'stolen' }],
+    ['DELETE', '/v1/variables/MINE'],
+    ['GET', `/v1/snippets/${snippet.body.id}`],
+    ['PUT', `/v1/snippets/${snippet.body.id}`, { script: 'stolen' }],
+    ['DELETE', `/v1/snippets/${snippet.body.id}`],
   ] as const) {
     expect((await asStranger(method, path, body)).status, `${method} ${path}`).toBe(404);
   }
-  for (const path of ['/v1/checks', '/v1/check-statuses', '/v1/private-locations']) {
+  for (const path of [
+    '/v1/checks',
+    '/v1/check-statuses',
+    '/v1/private-locations',
+    '/v1/check-groups',
+    '/v1/variables',
+    '/v1/snippets',
+  ]) {
     expect((await asStranger('GET', path)).body).toEqual([]);
   }
   const foreign = await asStranger('POST', '/v1/checks/url', checkBody('url', here));
   expect(foreign.body.message).toBe(`privateLocations: "${place.slug}" is not a private location`);
+  const { id: groupId } = group.body;
+  const intruder = await asStranger('POST', '/v1/checks/url', checkBody('url', { groupId }));
+  expect(intruder.body.message).toBe(`groupId: ${groupId} is not a check group`);
+  const thief = checkBody('api', { setupSnippetId: snippet.body.id });
+  expect((await asStranger('POST', '/v1/checks/api', thief)).body.message).toBe(
+    `setupSnippetId: ${snippet.body.id} is not a snippet`,
+  );
+  for (const [path, body] of [
+    ['/v1/variables', { key: 'MINE', value: 'y' }],
+    ['/v1/snippets', { name: 'mine', script: 'y' }],
+  ] as const) {
+    expect((await asStranger('POST', path, body)).status).toBe(201);
+  }
+  expect((await service.get('/v1/variables/MINE')).body['value']).toBe('x');
   const same = await asStranger('POST', '/v1/private-locations', { name: 'x', slugName: place.slug });
   expect(same.status).toBe(201);
   expect((await service.get(`/v1/checks/${check.body.id}`)).body['name']).toBe('a url check');

@@ -68,6 +68,7 @@ export function freshDataDir(): string {
 export async function startTestService(
   env: Environment = {},
   dataDir = freshDataDir(),
+  log = silentLog,
 ): Promise<TestService> {
   const { values } = readSettings(serviceSettings, {
     SERVICE_DATA_DIR: dataDir,
@@ -78,7 +79,7 @@ export async function startTestService(
     ...env,
   });
   const results: LiveResult[] = [];
-  const service = await startService(values, { log: silentLog, onResult: (result) => results.push(result) });
+  const service = await startService(values, { log, onResult: (result) => results.push(result) });
   const call = async <T>(method: string, path: string, options: CallOptions = {}): Promise<Answer<T>> =>
     request<T>(service.url, method, path, options);
   return {
