@@ -9,6 +9,7 @@ import type {
   RunPhase,
   ScriptRequest,
   ScriptResponse,
+  WarmUp,
 } from '../../../src/agent/scripts/protocol.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { STAND_IN_RUNTIME } from '../../support/scripts.ts';
@@ -24,7 +25,9 @@ export const translates = ({ modules }: Runtime): boolean => existsSync(join(mod
 type Done = Extract<FromScript, { t: 'phase-done' }>;
 
 export interface ApiChild extends AsyncDisposable {
-  /** Everything but the ends of phases. */
+  /** Adds files, or puts them in the place of others. Only what setup and teardown name is read again. */
+  write(files: Readonly<Record<string, string>>): void;
+  /** Everything since the last phase began, but its end. */
   readonly said: FromScript[];
   /** `level text` of each line of the log. */
   readonly log: string[];
@@ -53,15 +56,18 @@ export const RESPONSE: ScriptResponse = {
 
 /** The scripts' process by hand, without the walls that the agent puts around it. */
 export async function startApiChild(
-  files: Readonly<Record<string, string>>,
+  files: Readonly<Record<string, string>> = {},
   runtime: Runtime = RUNTIMES[0]!,
 ): Promise<ApiChild> {
   const folder = temporaryFolder();
-  for (const [path, content] of Object.entries(files)) {
-    const file = join(folder.path, 'src', path);
-    mkdirSync(dirname(file), { recursive: true });
-    writeFileSync(file, content);
-  }
+  const write: ApiChild['write'] = (more) => {
+    for (const [path, content] of Object.entries(more)) {
+      const file = join(folder.path, 'src', path);
+      mkdirSync(dirname(file), { recursive: true });
+      writeFileSync(file, content);
+    }
+  };
+  write(files);
   symlinkSync(runtime.modules, join(folder.path, 'node_modules'));
   const flags = ['--disable-warning=ExperimentalWarning', ...runtime.flags];
   const process_ = spawn(runtime.node, [...flags, ENTRY], {
@@ -75,11 +81,21 @@ export async function startApiChild(
   const send = (message: object): void => void channel.write(`${JSON.stringify(message)}\n`);
   const ended = endOf(process_);
   const { id, modules, browsers } = runtime;
-  send({ t: 'warm', kind: 'api', folder: folder.path, runtime: { id, modules, browsers }, proxy: null });
+  const warmUp: WarmUp = {
+    t: 'warm',
+    kind: 'api',
+    folder: folder.path,
+    runtime: { id, modules, browsers },
+    isSpare: true,
+    proxy: null,
+    browser: null,
+  };
+  send(warmUp);
   await next('ready');
 
   const phase = (name: RunPhase['phase'], scripts: string | readonly string[], more: Partial<RunPhase>) => {
     const entries = typeof scripts === 'string' ? [scripts] : scripts;
+    said.length = 0;
     send({
       t: 'phase',
       phase: name,
@@ -93,6 +109,7 @@ export async function startApiChild(
     return next('phase-done') as Promise<Done>;
   };
   return {
+    write,
     said,
     get log() {
       return said.flatMap((message) => (message.t === 'log' ? [`${message.level} ${message.text}`] : []));

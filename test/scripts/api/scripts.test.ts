@@ -1,12 +1,29 @@
-import { describe, expect, onTestFinished, test, type TestContext } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, type TestContext } from 'vitest';
 import type { Runtime } from '../../../src/agent/runtimes/index.ts';
 import { closedPort, httpServer } from '../../../src/checks/http-probe/servers.ts';
 import { type ApiChild, REQUEST, RUNTIMES, startApiChild, translates } from './child.ts';
 
-async function started(files: Readonly<Record<string, string>>, runtime?: Runtime): Promise<ApiChild> {
-  const child = await startApiChild(files, runtime);
+/** A process of its own, for what must not be left to others. */
+async function started(
+  { onTestFinished }: TestContext,
+  files: Readonly<Record<string, string>>,
+): Promise<ApiChild> {
+  const child = await startApiChild(files);
   onTestFinished(() => child[Symbol.asyncDispose]());
   return child;
+}
+
+/** One process for tests one after the other. The returned function puts files into it. */
+function sharedChild(runtime?: Runtime): (files: Readonly<Record<string, string>>) => ApiChild {
+  let child: ApiChild;
+  beforeAll(async () => {
+    child = await startApiChild({}, runtime);
+  });
+  afterAll(() => child[Symbol.asyncDispose]());
+  return (files) => {
+    child.write(files);
+    return child;
+  };
 }
 
 function needsTranslation(context: TestContext, runtime: Runtime): void {
@@ -14,18 +31,17 @@ function needsTranslation(context: TestContext, runtime: Runtime): void {
 }
 
 describe.each(RUNTIMES.map((runtime) => ({ id: runtime.id, runtime })))('in runtime $id', ({ runtime }) => {
+  const childWith = sharedChild(runtime);
+
   test('CommonJS runs as it is written, sloppy, with top-level await and return', async () => {
-    const child = await started(
-      {
-        'setup.js': `
+    const child = childWith({
+      'setup.js': `
           const { join } = require('path');
           token = await Promise.resolve('t');          // undeclared: no strict mode
           request.headers.Token = token + join('a', 'b') + typeof module.exports + __filename.slice(-9);
           if (token) return;
           request.url = 'not reached';`,
-      },
-      runtime,
-    );
+    });
     const { error, request } = await child.setup('setup.js');
     expect(error).toBeNull();
     expect(request).toEqual({ ...REQUEST, headers: { Accept: '*/*', Token: 'ta/bobject/setup.js' } });
@@ -33,9 +49,8 @@ describe.each(RUNTIMES.map((runtime) => ({ id: runtime.id, runtime })))('in runt
 
   test('ES modules and TypeScript run, mixed with require', async (context) => {
     needsTranslation(context, runtime);
-    const child = await started(
-      {
-        'setup.ts': `
+    const child = childWith({
+      'setup.ts': `
           import { basename } from 'node:path';
           import type { Nothing } from './not-there';
           import { twice, Kind } from './lib/util';
@@ -47,16 +62,14 @@ describe.each(RUNTIMES.map((runtime) => ({ id: runtime.id, runtime })))('in runt
           const lazy = await import('./lib/lazy');
           const { cjs } = require('./lib/lazy.js');
           request.body = [shape.a, Kind.B, Space.one, data.k, lazy.cjs, cjs, basename(import.meta.url)].join() as string;`,
-        'lib/util.ts': `
+      'lib/util.ts': `
           import { factor } from './factor.js';
           export enum Kind { A, B = 7 }
           export async function twice(n: number): Promise<number> { return n * factor }`,
-        'lib/factor.ts': 'export const factor: number = await Promise.resolve(2);',
-        'lib/lazy.js': 'exports.cjs = "c";',
-        'lib/data.json': '{"k":9}',
-      },
-      runtime,
-    );
+      'lib/factor.ts': 'export const factor: number = await Promise.resolve(2);',
+      'lib/lazy.js': 'exports.cjs = "c";',
+      'lib/data.json': '{"k":9}',
+    });
     const { error, request } = await child.setup('setup.ts');
     expect(error).toBeNull();
     expect(request.body).toBe('20,7,1,9,c,c,setup.ts');
@@ -64,22 +77,16 @@ describe.each(RUNTIMES.map((runtime) => ({ id: runtime.id, runtime })))('in runt
 
   test('types are understood in a script without a name', async (context) => {
     needsTranslation(context, runtime);
-    const child = await started(
-      { 'setup.js': 'const n: number = 5; request.url += String(n as number);' },
-      runtime,
-    );
+    const child = childWith({ 'setup.js': 'const n: number = 5; request.url += String(n as number);' });
     expect((await child.setup('setup.js')).request.url).toBe(`${REQUEST.url}5`);
   });
 
   test('what setup keeps in memory is there in teardown', async () => {
-    const child = await started(
-      {
-        'setup.js': `require('./state').count++; globalThis.made = { id: 7 };`,
-        'teardown.js': `response.body = [require('./state').count, made.id, response.statusCode].join();`,
-        'state.js': 'exports.count = 1;',
-      },
-      runtime,
-    );
+    const child = childWith({
+      'setup.js': `require('./state').count++; globalThis.made = { id: 7 };`,
+      'teardown.js': `response.body = [require('./state').count, made.id, response.statusCode].join();`,
+      'state.js': 'exports.count = 1;',
+    });
     await child.setup('setup.js');
     const { error, response } = await child.teardown('teardown.js');
     expect(error).toBeNull();
@@ -91,7 +98,7 @@ describe.each(RUNTIMES.map((runtime) => ({ id: runtime.id, runtime })))('in runt
       'setup.js': `const { check } = require('./lib/check');\n\nfunction deep() {\n  check();\n}\ndeep();`,
       'lib/check.js': `exports.check = () => {\n  throw new TypeError('no stock');\n};`,
     };
-    const child = await started(files, runtime);
+    const child = childWith(files);
     const { error } = await child.setup('setup.js');
     expect(error).toMatchObject({
       message: 'the setup script failed: TypeError: no stock',
@@ -106,10 +113,9 @@ describe.each(RUNTIMES.map((runtime) => ({ id: runtime.id, runtime })))('in runt
       '    at /setup.js:6:1',
     ]);
     needsTranslation(context, runtime);
-    const typed = await started(
-      { 'a.ts': `type A = {\n  b: string;\n};\n\nconst a: A = { b: 'x' };\nthrow new Error(a.b);` },
-      runtime,
-    );
+    const typed = childWith({
+      'a.ts': `type A = {\n  b: string;\n};\n\nconst a: A = { b: 'x' };\nthrow new Error(a.b);`,
+    });
     expect((await typed.setup('a.ts')).error).toMatchObject({ file: '/a.ts', line: 6, column: 7 });
   });
 
@@ -137,7 +143,7 @@ describe.each(RUNTIMES.map((runtime) => ({ id: runtime.id, runtime })))('in runt
       undefined,
     ],
   ])('the error of %j', async (code, message, line) => {
-    const child = await started({ 'setup.js': code }, runtime);
+    const child = childWith({ 'setup.js': code });
     const { error } = await child.setup('setup.js');
     expect(error?.message).toEqual(typeof message === 'string' ? message : expect.stringMatching(message));
     if (line !== undefined) expect(error).toMatchObject({ file: '/setup.js', line });
@@ -145,7 +151,7 @@ describe.each(RUNTIMES.map((runtime) => ({ id: runtime.id, runtime })))('in runt
 
   test('a request that is refused says so', async () => {
     const port = await closedPort();
-    const child = await started({ 'setup.js': `await fetch('http://127.0.0.1:${port}/')` }, runtime);
+    const child = childWith({ 'setup.js': `await fetch('http://127.0.0.1:${port}/')` });
     const { error } = await child.setup('setup.js');
     expect(error).toMatchObject({
       message: `the setup script failed: TypeError: fetch failed: connect ECONNREFUSED 127.0.0.1:${port}`,
@@ -156,17 +162,14 @@ describe.each(RUNTIMES.map((runtime) => ({ id: runtime.id, runtime })))('in runt
 
   test('what nobody awaits is waited for', async () => {
     await using server = await httpServer((_, response) => void setTimeout(() => response.end('tok'), 100));
-    const child = await started(
-      {
-        'setup.js': `
+    const child = childWith({
+      'setup.js': `
           async function setup() {
             const answer = await fetch(${JSON.stringify(server.url())});
             request.headers.Token = await answer.text();
           }
           setup();`,
-      },
-      runtime,
-    );
+    });
     const { request } = await child.setup('setup.js');
     expect(request.headers['Token']).toBe('tok');
     expect(child.log).toEqual([]);
@@ -174,8 +177,10 @@ describe.each(RUNTIMES.map((runtime) => ({ id: runtime.id, runtime })))('in runt
 });
 
 describe('modules', () => {
+  const childWith = sharedChild();
+
   test('snippets are found from everywhere, with and without ending', async () => {
-    const child = await started({
+    const child = childWith({
       'checks/a/setup.js': `request.url += require('./snippets/auth').sign() + require('../../snippets/auth.js').sign()`,
       'snippets/auth.js': `const { key } = require('./snippets/key'); exports.sign = () => key;`,
       'snippets/key.js': `exports.key = 'k';`,
@@ -185,7 +190,7 @@ describe('modules', () => {
 
   test('that need one another get what is there so far', async (context) => {
     needsTranslation(context, RUNTIMES[0]!);
-    const child = await started({
+    const child = childWith({
       'setup.js': `import { a } from './a'; request.body = a();`,
       'a.js': `import { b } from './b'; export const a = () => 'a' + b();`,
       'b.js': `import { a } from './a'; export const b = () => 'b' + typeof a;`,
@@ -195,7 +200,7 @@ describe('modules', () => {
 
   test('that await at their top level can be imported, not required', async () => {
     const files = { 'later.js': 'exports.value = await 5;', 'setup.js': "require('./later')" };
-    const child = await started(files);
+    const child = childWith(files);
     expect((await child.setup('setup.js')).error?.message).toMatch(
       /\/later\.js awaits at its top level, so it cannot be required; use import$/,
     );
@@ -203,8 +208,10 @@ describe('modules', () => {
 });
 
 describe('values', () => {
+  const childWith = sharedChild();
+
   const after = async (code: string): Promise<Awaited<ReturnType<ApiChild['setup']>>> => {
-    const child = await started({ 'setup.js': code });
+    const child = childWith({ 'setup.js': code });
     return await child.setup('setup.js', { env: { GIVEN: 'g' } });
   };
 
@@ -248,7 +255,7 @@ describe('values', () => {
   });
 
   test('a body that is too long, in teardown', async () => {
-    const child = await started({
+    const child = childWith({
       'a.js': 'response.body = "x".repeat(300000)',
       'b.js': 'response.body = ""',
     });
@@ -271,7 +278,7 @@ describe('values', () => {
   });
 
   test('a secret is told before anything that may contain it', async () => {
-    const child = await started({
+    const child = childWith({
       'setup.js': `process.env.SERVICE_SECRET_A = 'hidden'; console.log(process.env.SERVICE_SECRET_A);`,
     });
     const { env } = await child.setup('setup.js');
@@ -281,19 +288,21 @@ describe('values', () => {
   });
 
   test('teardown without an answer has no response', async () => {
-    const child = await started({ 'teardown.js': 'console.log(typeof response, request.url)' });
+    const child = childWith({ 'teardown.js': 'console.log(typeof response, request.url)' });
     const { response, error } = await child.teardown('teardown.js', { response: null });
     expect({ response, error }).toEqual({ response: null, error: null });
     expect(child.log).toEqual([`info undefined ${REQUEST.url}`]);
   });
 
   test('request cannot be changed any more in teardown', async () => {
-    const child = await started({ 'teardown.js': 'request.url = "http://other.test/"' });
+    const child = childWith({ 'teardown.js': 'request.url = "http://other.test/"' });
     expect((await child.teardown('teardown.js')).request).toEqual(REQUEST);
   });
 });
 
 describe('several scripts', () => {
+  const childWith = sharedChild();
+
   const files = {
     'group.js': `request.headers.Order = (request.headers.Order ?? '') + 'g'; process.env.FROM = 'group';`,
     'own.js': `request.headers.Order += 'o' + process.env.FROM;`,
@@ -303,12 +312,12 @@ describe('several scripts', () => {
   };
 
   test('run in order, each on what the one before left', async () => {
-    const child = await started(files);
+    const child = childWith(files);
     expect((await child.setup(['group.js', 'own.js'])).request.headers['Order']).toBe('gogroup');
   });
 
   test('setup stops at the first that fails; teardown cleans up and reports the first', async () => {
-    const child = await started(files);
+    const child = childWith(files);
     const setup = await child.setup(['fails.js', 'group.js']);
     expect(setup.error?.message).toBe('the setup script failed: first');
     expect(setup.request).toEqual(REQUEST);
@@ -319,9 +328,9 @@ describe('several scripts', () => {
   });
 });
 
-describe('a script that', () => {
-  test('prints is logged with levels, in order, without paths of this machine', async () => {
-    const child = await started({
+describe.concurrent('a script that', () => {
+  test('prints is logged with levels, in order, without paths of this machine', async (context) => {
+    const child = await started(context, {
       'setup.js': `
         console.log('a', { b: [1] }); console.info('%s!', 'i'); console.debug('d'); console.warn('w');
         console.error(new Error('e')); console.table([{ x: 1 }]); console.log(__dirname + '/x', __filename);`,
@@ -338,8 +347,8 @@ describe('a script that', () => {
     ]);
   });
 
-  test('prints without end is heard up to a limit', async () => {
-    const child = await started({
+  test('prints without end is heard up to a limit', async (context) => {
+    const child = await started(context, {
       'setup.js': `const line = 'x'.repeat(1000); for (let i = 0; i < 100000; i++) console.log(line);
         console.log('y'.repeat(50_000_000));`,
     });
@@ -348,14 +357,16 @@ describe('a script that', () => {
     expect(child.log.at(-1)).toMatch(/^warn 990\d\d more lines with \d+ characters were left out$/);
   });
 
-  test('takes too long is not waited for', async () => {
-    const child = await started({ 'setup.js': 'await new Promise((done) => setTimeout(done, 60_000))' });
+  test('takes too long is not waited for', async (context) => {
+    const child = await started(context, {
+      'setup.js': 'await new Promise((done) => setTimeout(done, 60_000))',
+    });
     const { error } = await child.setup('setup.js', { timeoutMs: 100 });
     expect(error).toEqual({ message: 'the setup script was not finished within 0.1 s' });
   });
 
-  test('leaves a timer running is told to await', async () => {
-    const child = await started({ 'setup.js': 'setInterval(() => {}, 10)' });
+  test('leaves a timer running is told to await', async (context) => {
+    const child = await started(context, { 'setup.js': 'setInterval(() => {}, 10)' });
     const begunMs = performance.now();
     expect((await child.setup('setup.js')).error).toBeNull();
     expect(performance.now() - begunMs).toBeLessThan(8000);
@@ -364,13 +375,13 @@ describe('a script that', () => {
     ]);
   });
 
-  test.each([
+  test.for([
     ['process.exit(3)', { call: 'process.exit(3)', code: 3 }],
     ['setTimeout(() => process.exit(), 1); await new Promise(() => {})', { call: 'process.exit()', code: 0 }],
     ['process.abort()', { call: 'process.abort()' }],
     ['process.kill(process.pid, "SIGKILL")', { call: 'process.kill(process.pid, SIGKILL)' }],
-  ])('ends its process with %s says so first', async (code, leaving) => {
-    const child = await started({ 'setup.js': `console.log('before');\n${code}` });
+  ] as const)('ends its process with %s says so first', async ([code, leaving], context) => {
+    const child = await started(context, { 'setup.js': `console.log('before');\n${code}` });
     await expect(child.setup('setup.js')).rejects.toThrow('the process has ended');
     expect(child.said).toMatchObject([
       { t: 'log', text: 'before' },
@@ -378,22 +389,24 @@ describe('a script that', () => {
     ]);
   });
 
-  test('closes its output goes on', async () => {
-    const child = await started({
+  test('closes its output goes on', async (context) => {
+    const child = await started(context, {
       'setup.js': `process.stdout.destroy(); require('fs').closeSync(1); console.log('still'); request.url += 'x';`,
     });
     expect((await child.setup('setup.js')).request.url).toBe(`${REQUEST.url}x`);
     expect(child.log).toEqual(['info still']);
   });
 
-  test('closes the line to the agent ends', async () => {
-    const child = await started({ 'setup.js': `require('fs').closeSync(3); console.log('nobody hears');` });
+  test('closes the line to the agent ends', async (context) => {
+    const child = await started(context, {
+      'setup.js': `require('fs').closeSync(3); console.log('nobody hears');`,
+    });
     await expect(child.setup('setup.js')).rejects.toThrow('the process has ended');
     expect((await child.ended).code).toBe(1);
   });
 
-  test('puts its own in the place of what we use harms only itself', async () => {
-    const child = await started({
+  test('puts its own in the place of what we use harms only itself', async (context) => {
+    const child = await started(context, {
       'setup.js': `
         globalThis.setTimeout = () => { throw new Error('mine') };
         process.exit = () => {};

@@ -11,7 +11,8 @@ interface Globals {
   response: unknown;
 }
 
-class TimeUp extends Error {}
+/** Told from what user code throws by identity alone: its proxies answer every other question as they like. */
+const TIME_UP = Symbol('time up');
 
 /** The scripts of one API check: what setup leaves in memory is there in teardown. */
 export class ApiSession {
@@ -55,14 +56,14 @@ export class ApiSession {
 
   async #runScript(script: Script, phase: RunPhase): Promise<ScriptError | null> {
     const { promise: stopped, reject: stop } = Promise.withResolvers<never>();
-    const timer = setTimeout(() => stop(new TimeUp()), phase.timeoutMs);
+    const timer = setTimeout(() => stop(TIME_UP), phase.timeoutMs);
     this.#code.onUncaught = stop;
     try {
       await Promise.race([this.#carryOut(script), stopped]);
       this.#take(phase);
       return null;
     } catch (thrown) {
-      if (!(thrown instanceof TimeUp)) return this.#code.errors.explain(thrown, script.title);
+      if (thrown !== TIME_UP) return this.#code.errors.explain(thrown, script.title);
       return { message: `the ${script.title} was not finished within ${phase.timeoutMs / 1000} s` };
     } finally {
       clearTimeout(timer);

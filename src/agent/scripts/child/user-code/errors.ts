@@ -33,8 +33,8 @@ export class Errors {
 
   /** @param title as a sentence calls the script: `setup script` */
   explain(thrown: unknown, title: string): ScriptError {
-    if (thrown instanceof Misspelled) return this.#syntaxError(thrown, title);
-    if (thrown instanceof Unusable) return { message: `after the ${title}, ${thrown.message}` };
+    if (isA(Misspelled, thrown)) return this.#syntaxError(thrown, title);
+    if (isA(Unusable, thrown)) return { message: `after the ${title}, ${thrown.message}` };
     const message = this.#files.clean(`the ${title} failed: ${describe(thrown)}`);
     const stack = stackOf(thrown);
     const place = isObject(thrown) ? this.#places.get(thrown) : undefined;
@@ -86,6 +86,15 @@ function lineOf(frame: NodeJS.CallSite, { file, line, column }: Place): string {
 function pathOf(frame: NodeJS.CallSite): string {
   const name = frame.getFileName() ?? '';
   return name.startsWith('file://') ? decodeURIComponent(name.slice('file://'.length)) : name;
+}
+
+/** Asking a proxy what it is runs its author's code. */
+function isA<T>(kind: new (...args: never[]) => T, thrown: unknown): thrown is T {
+  try {
+    return thrown instanceof kind;
+  } catch {
+    return false;
+  }
 }
 
 /** One line. Anything may be thrown, also what throws when it is looked at. */

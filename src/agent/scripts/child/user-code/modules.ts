@@ -55,7 +55,8 @@ export class Modules {
 
   #compile(file: string): Compiled {
     const compiled = this.#compiler.compile(readFileSync(file, 'utf8'), file);
-    if (compiled.map !== null) this.#maps.set(file, compiled.map);
+    if (compiled.map === null) this.#maps.delete(file);
+    else this.#maps.set(file, compiled.map);
     return compiled;
   }
 
