@@ -13,6 +13,7 @@ const CONFIGURATION = 'playwright.config.cjs';
 const REPORTER = 'reporter.cjs';
 
 const TEST_TIMEOUT_MS = 30_000;
+const END_MS = 3_000;
 /** Under which the reporter's class is found by its file. */
 export const REPORTER_KEY = 'vedette.reporter';
 
@@ -37,7 +38,8 @@ export function writeConfiguration(folder: string, run: RunScript): string {
     workers: 1,
     retries: 0,
     fullyParallel: false,
-    globalTimeout: run.timeoutMs,
+    // The run is interrupted when its time is up, and gets this long to end.
+    globalTimeout: run.timeoutMs + END_MS,
     reportSlowTests: null,
     captureGitInfo: { commit: false, diff: false },
     use: {

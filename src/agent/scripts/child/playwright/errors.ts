@@ -2,35 +2,53 @@ import { stripVTControlCharacters } from 'node:util';
 import type { ScriptError } from '../../protocol.ts';
 import { namingBrowserFailure } from '../network.ts';
 import type { UserFiles } from '../user-code/index.ts';
+import type { Location } from './reporter.ts';
 
 /** An error as Playwright Test reports it. */
 export interface TestError {
   message?: string;
   stack?: string;
   value?: string;
-  location?: { file: string; line: number; column: number };
+  location?: Location | undefined;
 }
 
 const MAX_MESSAGE_CHARS = 4_000;
 const MAX_STACK_CHARS = 8_000;
 
-/** What went wrong in a test, in the words of its author's files. */
-export function explainTestError(error: TestError, files: UserFiles, runtimeId: string): ScriptError {
+/**
+ * What went wrong in a test, in the words of its author's files.
+ *
+ * @param near what was under way, for an error that does not know its own place
+ */
+export function explainTestError(
+  error: TestError,
+  files: UserFiles,
+  runtimeId: string,
+  near: TestError['location'],
+): ScriptError {
   const clean = (text: string): string => files.clean(namingBrowserFailure(stripVTControlCharacters(text)));
   const message = wordsFor(
     clean(error.message ?? `it threw ${error.value ?? 'nothing'}, which is no Error`),
     runtimeId,
   );
-  const place = placeOf(error, files);
+  const found = placeOf(error, files);
+  const place = found.file === undefined ? placeOf({ location: near }, files) : found;
   return {
     message: message.slice(0, MAX_MESSAGE_CHARS),
-    ...(error.stack === undefined ? {} : { stack: clean(error.stack).slice(0, MAX_STACK_CHARS) }),
+    ...(error.stack === undefined
+      ? {}
+      : { stack: withoutRequirers(clean(error.stack)).slice(0, MAX_STACK_CHARS) }),
     ...place,
   };
 }
 
+/** Who wanted the module is Playwright, in nine files. */
+const withoutRequirers = (stack: string): string => stack.replace(/\nRequire stack:(\n- .*)+/, '');
+
 function wordsFor(message: string, runtimeId: string): string {
   const [text = ''] = message.replace(/^Error: /, '').split('\nRequire stack:');
+  const misspelled = /^SyntaxError: \/[^\n]*?: ([^\n]*) \(\d+:\d+\)(\n|$)/.exec(text)?.[1];
+  if (misspelled !== undefined) return `the script has a syntax error: ${misspelled}`;
   const missing = /^Cannot find (?:module|package) '([^'./][^']*)'/.exec(text)?.[1];
   if (missing !== undefined) return `there is no package ${missing} in runtime ${runtimeId}`;
   const file = /^Cannot find module '(\.[^']*)'/.exec(text)?.[1];

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { basename, extname, join, relative } from 'node:path';
 import type { LeftFile } from '../../protocol.ts';
-import type { UserFiles } from '../user-code/index.ts';
+import { OWN_FOLDER, type UserFiles } from '../user-code/index.ts';
 import { REPORT, RESULTS, TRACES, VIDEOS } from './configuration.ts';
 
 const PICTURES = new Set(['.png', '.jpg', '.jpeg', '.webp']);
@@ -50,7 +50,7 @@ export class LeftFiles {
   cleanReport(files: UserFiles): void {
     const report = join(this.#folder, REPORT);
     if (!isFile(report) || statSync(report).size > MAX_REPORT_BYTES) return;
-    writeFileSync(report, files.clean(readFileSync(report, 'utf8')));
+    writeFileSync(report, files.clean(withoutOwnPlaces(readFileSync(report, 'utf8'))));
   }
 
   #ownFile(file: string): LeftFile {
@@ -84,6 +84,22 @@ export class LeftFiles {
   #file(file: string, kind: LeftFile['kind'], name: string): LeftFile {
     return { path: relative(this.#folder, file), kind, name };
   }
+}
+
+/** An error of Playwright itself has its place where we called it, and a piece of our code. */
+function withoutOwnPlaces(report: string): string {
+  if (!report.includes(OWN_FOLDER)) return report;
+  const cleaned: unknown = JSON.parse(report, (_key, value: unknown) => {
+    if (!isOwn(value)) return value;
+    const { location: _place, snippet: _code, ...rest } = value;
+    return rest;
+  });
+  return JSON.stringify(cleaned, null, 2);
+}
+
+function isOwn(value: unknown): value is Record<'location' | 'snippet', unknown> {
+  const { location } = Object(value) as { location?: { file?: unknown } | null };
+  return typeof location?.file === 'string' && location.file.startsWith(OWN_FOLDER);
 }
 
 const isPicture = (file: string): boolean => PICTURES.has(extname(file).toLowerCase());

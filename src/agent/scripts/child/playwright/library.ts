@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { understandingTypes, type Translate } from './any-language.ts';
 
 /** Keeps Playwright from starting the thread that ES modules need. */
 export const WITHOUT_MODULES = ['PW_DISABLE_TS_ESM', '1'] as const;
@@ -37,6 +38,7 @@ interface TestStep {
 
 const PROCESS_HOST: Target = ['playwright/lib/runner/processHost.js', 'ProcessHost'];
 const TEST_INFO: Target = ['playwright/lib/worker/testInfo.js', 'TestInfoImpl'];
+const INTERRUPTS: Target = ['playwright/lib/runner/sigIntWatcher.js', 'SigIntWatcher'];
 const LAUNCH_MS = 30_000;
 
 /** What the runner talks to where Playwright would fork a worker. */
@@ -101,17 +103,28 @@ export class Library {
     registerESMLoader();
   }
 
-  /** Whether text is a program in that language. */
-  parses(code: string, file: string): boolean {
-    const { babelParse } = this.#load('playwright/lib/transform/babelBundle.js') as {
-      babelParse: (code: string, file: string, isModule: boolean) => unknown;
+  /** From now on files of the user may have types, whatever they are called. */
+  understandTypes(isOwn: (file: string) => boolean): void {
+    const path = 'playwright/lib/transform/babelBundle.js';
+    const bundle = this.#load(path) as { babelTransform: Translate };
+    const babelTransform = understandingTypes(bundle.babelTransform, isOwn);
+    // Whoever translates asks for the module each time. Its members cannot be set.
+    this.#require.cache[this.#require.resolve(join(this.#modules, path))]!.exports = {
+      ...bundle,
+      babelTransform,
     };
-    try {
-      babelParse(code, file, true);
-      return true;
-    } catch {
-      return false;
-    }
+  }
+
+  /** The returned function ends the run that begins next as ^C would: its tests are interrupted. */
+  interrupter(): () => void {
+    const watchers: { _sigintHandler: () => void }[] = [];
+    this.override(INTERRUPTS, 'promise', (promise) => (watcher) => {
+      watchers.push(watcher as (typeof watchers)[number]);
+      return promise(watcher);
+    });
+    return () => {
+      for (const { _sigintHandler: interrupt } of watchers) interrupt();
+    };
   }
 
   /** Runs Playwright Test with a configuration file. */

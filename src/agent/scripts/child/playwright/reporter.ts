@@ -2,8 +2,15 @@ import { REPORTER_KEY } from './configuration.ts';
 import type { TestError } from './errors.ts';
 import type { TestRecord } from './steps.ts';
 
-interface TestCase {
+export interface Location {
+  file: string;
+  line: number;
+  column: number;
+}
+export interface TestCase {
+  id: string;
   titlePath(): string[];
+  location: Location;
   expectedStatus: TestResult['status'];
 }
 export interface Attachment {
@@ -25,16 +32,16 @@ export interface ReportedStep {
   duration: number;
   error?: { message?: string };
   parent?: ReportedStep;
+  location?: Location;
 }
 
 /** What is to be known about the tests of a run. */
 export interface TestListener {
-  tests(count: number): void;
-  testBegins(title: string, result: object): void;
-  /** @param isExpected it failed as its author said it would, or passed */
-  testEnds(result: TestResult, isExpected: boolean): void;
+  testBegins(title: string, test: TestCase, result: object): void;
+  /** A test that is tried again begins and ends again. */
+  testEnds(title: string, test: TestCase, result: TestResult): void;
   stepBegins(result: object, step: ReportedStep): void;
-  stepEnds(step: ReportedStep): void;
+  stepEnds(result: object, step: ReportedStep): void;
   print(level: 'info' | 'error', text: string): void;
   /** Of no test: a file that cannot be loaded, a worker that ended. */
   error(error: TestError): void;
@@ -53,21 +60,17 @@ class Reporter {
   printsToStdio(): boolean {
     return true;
   }
-  onBegin(_config: unknown, suite: { allTests(): unknown[] }): void {
-    listener?.tests(suite.allTests().length);
-  }
   onTestBegin(test: TestCase, result: TestResult): void {
-    // Root, project, file, then what the author wrote.
-    listener?.testBegins(test.titlePath().slice(3).join(' › '), result);
+    listener?.testBegins(titleOf(test), test, result);
   }
   onTestEnd(test: TestCase, result: TestResult): void {
-    listener?.testEnds(result, result.status === test.expectedStatus);
+    listener?.testEnds(titleOf(test), test, result);
   }
   onStepBegin(_test: TestCase, result: TestResult, step: ReportedStep): void {
     listener?.stepBegins(result, step);
   }
-  onStepEnd(_test: TestCase, _result: TestResult, step: ReportedStep): void {
-    listener?.stepEnds(step);
+  onStepEnd(_test: TestCase, result: TestResult, step: ReportedStep): void {
+    listener?.stepEnds(result, step);
   }
   onStdOut(chunk: string | Buffer): void {
     listener?.print('info', String(chunk));
@@ -79,3 +82,6 @@ class Reporter {
     listener?.error(error);
   }
 }
+
+/** Root, project, file, then what the author wrote. */
+const titleOf = (test: TestCase): string => test.titlePath().slice(3).join(' › ');

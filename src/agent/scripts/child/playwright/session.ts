@@ -14,12 +14,11 @@ import { Library, WITHOUT_MODULES, type ProcessHost } from './library.ts';
 import { Observer } from './observer.ts';
 import { PlainRun } from './plain-run.ts';
 import { Recorder } from './recorder.ts';
+import { areSpecs } from './specs.ts';
 import { TestRun, type Ended } from './test-run.ts';
 
 /** What Playwright Test gets for its own end when the time is up: less than the agent's patience. */
 const LAST_WORDS_MS = 3_500;
-/** Whoever uses the test runner names it somewhere. */
-const TEST_PACKAGE = /@playwright\/test|playwright\/test/;
 /** Playwright changes its note of them. */
 const FLAGS = [...process.execArgv];
 const MAX_REASONS = 20;
@@ -149,9 +148,8 @@ export class PlaywrightSession {
 
   #usesTestRunner(): boolean {
     const { root } = this.#code.files;
-    return this.#files!.given.some(
-      (file) => /\.[cm]?[jt]sx?$/.test(file) && TEST_PACKAGE.test(readFileSync(join(root, file), 'utf8')),
-    );
+    const programs = this.#files!.given.filter((file) => /\.[cm]?[jt]sx?$/.test(file));
+    return areSpecs(programs.map((file) => readFileSync(join(root, file), 'utf8')));
   }
 
   async #timeUp({ timeoutMs }: RunScript): Promise<Ended> {

@@ -1,11 +1,15 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { RunScript, ScriptError } from '../../protocol.ts';
 import type { UserCode } from '../user-code/index.ts';
 import { writeConfiguration } from './configuration.ts';
 import { explainTestError, type TestError } from './errors.ts';
 import { keepFirstWorkerHere } from './in-process-worker.ts';
 import type { Library, ProcessHost } from './library.ts';
-import { reportTo, type TestListener } from './reporter.ts';
+import { reportTo, type Location, type TestListener } from './reporter.ts';
+import { takesTest } from './specs.ts';
 import { Steps, type TestRecord } from './steps.ts';
+import { TestErrors } from './test-errors.ts';
 
 export interface Ended {
   verdict: 'passed' | 'failed' | 'timed_out';
@@ -24,53 +28,81 @@ export interface TestRunOptions {
 /** The specs of one check under Playwright Test. */
 export class TestRun {
   readonly steps = new Steps();
-  readonly errors: ScriptError[] = [];
   readonly #options: TestRunOptions;
+  readonly #errors = new TestErrors((error, near) => this.#explained(error, near));
   readonly #records = new WeakMap<object, TestRecord>();
-  readonly #softMessages = new Set<string>();
-  /** Undefined until the file is loaded. */
-  #count: number | undefined;
+  #hasNoTests = false;
+  #isLate = false;
 
   constructor(options: TestRunOptions) {
     this.#options = options;
   }
 
-  /** Whether the entry, when it was loaded, turned out to have no test in it. */
+  get errors(): ScriptError[] {
+    return this.#errors.all;
+  }
+
+  /** Whether the entry, when it was loaded, turned out to be no spec. */
   get isEmpty(): boolean {
-    return this.#count === 0 && this.errors.length === 0;
+    return this.#hasNoTests && this.errors.length === 0;
   }
 
   async run(message: RunScript, folder: string): Promise<Ended> {
-    const { library, fork } = this.#options;
+    const { library, code, fork } = this.#options;
     library.onSoftError((text) => this.noteSoft(text));
+    library.understandTypes((file) => code.files.has(file));
     keepFirstWorkerHere(library, fork);
     reportTo(this.#listener());
+    const interrupt = library.interrupter();
+    const timer = setTimeout(() => this.#timeIsUp(interrupt), message.timeoutMs);
     const status = await library.runTests(writeConfiguration(folder, message), folder);
-    const verdict = status === 'timedout' ? 'timed_out' : status === 'passed' ? 'passed' : 'failed';
-    return { verdict, errors: this.errors };
+    clearTimeout(timer);
+    if (this.isEmpty) this.#missTests(message.entry);
+    const verdict = this.#isLate || status === 'timedout' ? 'timed_out' : status;
+    return { verdict: verdict === 'interrupted' ? 'failed' : verdict, errors: this.errors };
   }
 
   /** A test goes on after it. */
   noteSoft(message: string): void {
-    this.#softMessages.add(message);
+    this.#errors.noteSoft(message);
+  }
+
+  /** The test that is under way ends with its trace and its last picture. */
+  #timeIsUp(interrupt: () => void): void {
+    this.#isLate = true;
+    this.#errors.timeIsUp();
+    interrupt();
+  }
+
+  #missTests(entry: string): void {
+    const { root } = this.#options.code.files;
+    if (!takesTest(readFileSync(join(root, entry), 'utf8'))) return;
+    const message = `there is no test in /${entry}: it takes "test" and never calls it`;
+    this.#errors.add({ message, location: { file: join(root, entry), line: 1, column: 1 } });
   }
 
   #listener(): TestListener {
     const { code, onChange } = this.#options;
     return {
-      tests: (count) => (this.#count = count),
-      testBegins: (title, result) => this.#records.set(result, this.steps.beginTest(title)),
-      testEnds: (result, isExpected) => {
+      testBegins: (title, test, result) => {
+        this.#records.set(result, this.steps.beginTest(title));
+        this.#errors.testBegins(title, test, result);
+      },
+      testEnds: (title, test, result) => {
         const record = this.#records.get(result);
         if (record !== undefined) Object.assign(record, { status: result.status, duration: result.duration });
-        if (!isExpected) for (const error of result.errors) this.#add(error);
+        this.#errors.testEnds(title, test, result);
         onChange();
       },
       stepBegins: (result, step) => {
         this.steps.begin(this.#records.get(result), step);
+        this.#errors.stepBegins(result, step);
         onChange();
       },
-      stepEnds: (step) => this.steps.end(step, (message) => this.#explained({ message }).message),
+      stepEnds: (result, step) => {
+        this.steps.end(step, (message) => this.#explained({ message }, undefined).message);
+        this.#errors.stepEnds(result, step);
+      },
       print: (level, text) => {
         if (text !== '') code.printer.say(level, text.replace(/\n$/, ''));
       },
@@ -78,15 +110,15 @@ export class TestRun {
     };
   }
 
+  /** Of no test. */
   #add(error: TestError): void {
-    // Said of a file without tests, which is a plain script then.
-    if (this.#count === 0 && /^No tests found/m.test(error.message ?? '')) return;
-    const isSoft = [...this.#softMessages].some((text) => error.message?.includes(text));
-    this.errors.push({ ...this.#explained(error), ...(isSoft ? { soft: true } : {}) });
+    // Said of a file that cannot be loaded, too.
+    if (/^(Error: )?No tests found/.test(error.message ?? '')) this.#hasNoTests = true;
+    else this.#errors.add(error);
   }
 
-  #explained(error: TestError): ScriptError {
+  #explained(error: TestError, near: Location | undefined): ScriptError {
     const { code, runtimeId } = this.#options;
-    return explainTestError(error, code.files, runtimeId);
+    return explainTestError(error, code.files, runtimeId, near);
   }
 }

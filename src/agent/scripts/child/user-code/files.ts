@@ -34,7 +34,7 @@ export class UserFiles {
 
   /** Any text with its paths as they are shown. */
   clean(text: string): string {
-    let clean = text;
+    let clean = text.includes(OWN_FOLDER) ? text.replace(OWN_FRAMES, '') : text;
     for (const [path, shown] of [
       [`file://${this.root}`, ''],
       [this.root, ''],
@@ -49,6 +49,11 @@ export class UserFiles {
 
 /** Our own code: its frames say nothing to the author of a script. */
 export const OWN_FOLDER = dirname(import.meta.dirname) + sep;
+/** Their lines in a stack, as text and as JSON. */
+const OWN_FRAMES = new RegExp(
+  String.raw`(?:\n|\\n) +at (?:(?!\\n)[^\n"])*${OWN_FOLDER.replace(/[.+()[\]{}^$*?|\\]/g, String.raw`\$&`)}(?:(?!\\n)[^\n"])*`,
+  'g',
+);
 
 function real(path: string): string {
   try {
