@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, type TestContext } from 'vitest';
 import type { AgentOptions } from '../../src/agent/index.ts';
 import type { Runtime } from '../../src/agent/runtimes/index.ts';
 import type { Job, RunResult } from '../../src/contract/index.ts';
@@ -10,26 +10,21 @@ import { DONE, STAND_IN_RUNTIME, STAND_IN_SCRIPT, stepsJob } from '../support/sc
 
 /** What the agent makes of script processes, whatever they do: a stand-in says and does what a test wants. */
 
-interface Bench {
+interface Bench extends AsyncDisposable {
   service: FakeService;
   agent: TestAgent;
   dataDir: string;
   run(job: Job): Promise<RunResult>;
 }
 
-async function bench(env: Record<string, string> = {}, options: Partial<AgentOptions> = {}): Promise<Bench> {
+async function startBench(options: Partial<AgentOptions> = {}): Promise<Bench> {
   const service = await startFakeService();
   const folder = temporaryFolder();
   const agent = await startTestAgent(
     service,
-    { AGENT_DATA_DIR: folder.path, ...env },
+    { AGENT_DATA_DIR: folder.path },
     { scriptEntry: STAND_IN_SCRIPT, findRuntimes: () => [STAND_IN_RUNTIME], ...options },
   );
-  onTestFinished(async () => {
-    await agent[Symbol.asyncDispose]();
-    await service[Symbol.asyncDispose]();
-    folder[Symbol.dispose]();
-  });
   await agent.ready;
   return {
     service,
@@ -39,7 +34,19 @@ async function bench(env: Record<string, string> = {}, options: Partial<AgentOpt
       service.offer(job);
       return service.resultOf(job);
     },
+    [Symbol.asyncDispose]: async () => {
+      await agent[Symbol.asyncDispose]();
+      await service[Symbol.asyncDispose]();
+      folder[Symbol.dispose]();
+    },
   };
+}
+
+/** An agent of one test's own. */
+async function bench({ onTestFinished }: TestContext, options: Partial<AgentOptions> = {}): Promise<Bench> {
+  const own = await startBench(options);
+  onTestFinished(() => own[Symbol.asyncDispose]());
+  return own;
 }
 
 interface Detail {
@@ -88,9 +95,15 @@ function parentOf(pid: number): number | undefined {
 
 const lives = (pid: number): boolean => parentOf(pid) !== undefined;
 
+/** The agent of all tests that leave it as it was. */
+let b: Bench;
+beforeAll(async () => {
+  b = await startBench();
+});
+afterAll(() => b[Symbol.asyncDispose]());
+
 describe('a run', () => {
   test('has its verdict, its log and its times from what its process says', async () => {
-    const b = await bench();
     const result = await b.run(
       stepsJob([
         { send: { t: 'log', at: 1000, level: 'warn', text: 'half way' } },
@@ -117,7 +130,6 @@ describe('a run', () => {
   });
 
   test('sees its files and its variables and nothing of the agent', async () => {
-    const b = await bench();
     const job = stepsJob(
       [{ look: true }, { send: DONE }],
       { lane: 1, accountId: crypto.randomUUID() },
@@ -151,7 +163,6 @@ describe('a run', () => {
   });
 
   test('leaves no secret in its result, one that appeared while it ran included', async () => {
-    const b = await bench();
     const steps = [
       {
         send: { t: 'log', at: 1, level: 'info', text: 'password hunter-seven, token runtime-made' },
@@ -167,7 +178,6 @@ describe('a run', () => {
   });
 
   test('that should fail passes by failing', async () => {
-    const b = await bench();
     const failing = [{ send: { ...DONE, verdict: 'failed', errors: [{ message: 'down' }] } }];
     const [meant, unmeant] = await Promise.all([
       b.run(stepsJob(failing, {}, { shouldFail: true })),
@@ -206,20 +216,22 @@ describe('what a process may do', () => {
       'PROCESS_EXIT',
       /ended its process with process\.exit\(3\) \(\/script\.js:2\)/,
     ],
-    ['goes on for ever', [{ sleep: 1e6 }], 'TIMEOUT', /not finished within 0\.2 s/],
   ] as const)('%s: a failure in one sentence', async (_what, steps, code, message) => {
-    const b = await bench();
-    const result = await b.run(
-      stepsJob(steps as Parameters<typeof stepsJob>[0], { timeoutMs: code === 'TIMEOUT' ? 200 : 20_000 }),
-    );
+    const result = await b.run(stepsJob(steps as Parameters<typeof stepsJob>[0]));
     expect(result.errors).toEqual([{ code, message: expect.stringMatching(message), network: false }]);
     expect(result.flags).toMatchObject({ hasFailures: true, hasErrors: false });
     // The next one is served as if nothing had been.
     expect((await b.run(stepsJob([{ send: DONE }]))).flags.hasFailures).toBe(false);
   });
 
+  test('goes on for ever: a failure in one sentence', async () => {
+    const result = await b.run(stepsJob([{ sleep: 1e6 }], { timeoutMs: 200 }));
+    const message = expect.stringMatching(/not finished within 0\.2 s/);
+    expect(result.errors).toEqual([{ code: 'TIMEOUT', message, network: false }]);
+    expect((await b.run(stepsJob([{ send: DONE }]))).flags.hasFailures).toBe(false);
+  });
+
   test('prints a gigabyte: the log is cut, the run goes on', async () => {
-    const b = await bench();
     const line = `${'z'.repeat(1023)}\n`;
     const result = await b.run(
       stepsJob([{ print: line.repeat(64), times: 16_384 }, { send: DONE }], { timeoutMs: 60_000 }),
@@ -228,89 +240,10 @@ describe('what a process may do', () => {
     expect(JSON.stringify(detailOf(result).jobLog).length).toBeLessThan(400_000);
     expect(logOf(result).at(-1)).toMatch(/^\d+ bytes more were left out/);
   });
-
-  test('takes too much: ended, and said what of', async () => {
-    const b = await bench();
-    const eaten = await b.run(stepsJob([{ fork: 6, eat: 150 }, { sleep: 1e6 }]));
-    expect(eaten.errors[0]).toMatchObject({
-      code: 'MEMORY_LIMIT',
-      message: expect.stringContaining('768 MB'),
-    });
-    const filled = await b.run(stepsJob([{ print: 'so far\n' }, { fill: 300 }, { sleep: 1e6 }]));
-    expect(filled.errors[0]).toMatchObject({
-      code: 'DISK_LIMIT',
-      message: expect.stringContaining('200 MB'),
-    });
-    expect(logOf(filled)).toEqual(['so far']);
-    expect((await healthOf(b)).scripts.running).toEqual([]);
-    expect(jobFolders(b).length).toBeLessThanOrEqual(3);
-    expect((await b.agent.health('/metrics')).text).toContain(
-      'vedette_agent_scripts_ended_total{kind="multistep",cause="memory"} 1',
-    );
-  });
-});
-
-describe('warm processes', () => {
-  test('serve one job each and are replaced', async () => {
-    const b = await bench();
-    await until('spares', async () => (await healthOf(b)).scripts.warm['multistep'] === 1);
-    const folders = new Set<string>();
-    for (let i = 0; i < 3; i++) {
-      await b.run(stepsJob([{ send: DONE }]));
-      for (const name of jobFolders(b)) folders.add(name);
-    }
-    expect(folders.size).toBeGreaterThan(3);
-    await until('one spare of each kind', async () => {
-      const { warm } = (await healthOf(b)).scripts;
-      return warm['browser'] === 1 && warm['multistep'] === 1 && warm['api'] === 1;
-    });
-    expect(jobFolders(b)).toHaveLength(3);
-  });
-});
-
-describe('the end of a run from outside', () => {
-  const daemons = [{ fork: 3 }, { sleep: 1e6 }];
-  const running = (b: Bench): Promise<{ pid: number }> =>
-    until('a running job', async () => (await healthOf(b)).scripts.running[0]);
-
-  test('a cancelled run ends with everything that it started', async () => {
-    const b = await bench();
-    const job = stepsJob(daemons);
-    b.service.offer(job);
-    const { pid } = await running(b);
-    await until('its processes', () => processesUnder(pid).length === 3);
-    const started = processesUnder(pid);
-    const result = await b.service.cancel(job);
-    expect(result.flags).toMatchObject({ isCancelled: true, hasFailures: false });
-    expect([pid, ...started].filter(lives)).toEqual([]);
-    expect((await healthOf(b)).scripts.running).toEqual([]);
-  });
-
-  test('a drain waits for it', async () => {
-    const b = await bench();
-    const job = stepsJob([{ sleep: 700 }, { send: DONE }]);
-    b.service.offer(job);
-    await running(b);
-    await b.agent.drain();
-    expect((await b.service.resultOf(job)).flags.hasFailures).toBe(false);
-    expect(jobFolders(b)).toEqual([]);
-  });
-
-  test('an agent that gives its runs back leaves neither processes nor files', async () => {
-    const b = await bench();
-    b.service.offer(stepsJob(daemons));
-    const { pid } = await running(b);
-    b.agent.kill();
-    await b.agent.done;
-    await b.service.heard('release');
-    expect(lives(pid)).toBe(false);
-    expect(jobFolders(b)).toEqual([]);
-  });
 });
 
 describe('two runs at once', () => {
   test('have folders of their own', async () => {
-    const b = await bench();
     const looking = (name: string): Job =>
       stepsJob([{ look: true }, { sleep: 200 }, { send: DONE }], {}, { script: name });
     const found = await Promise.all([b.run(looking('first')), b.run(looking('second'))]);
@@ -318,9 +251,88 @@ describe('two runs at once', () => {
   });
 });
 
+describe('a run that takes too much', () => {
+  test('is ended, and said what of', async (context) => {
+    const own = await bench(context);
+    const eaten = await own.run(stepsJob([{ fork: 6, eat: 150 }, { sleep: 1e6 }]));
+    expect(eaten.errors[0]).toMatchObject({
+      code: 'MEMORY_LIMIT',
+      message: expect.stringContaining('768 MB'),
+    });
+    const filled = await own.run(stepsJob([{ print: 'so far\n' }, { fill: 300 }, { sleep: 1e6 }]));
+    expect(filled.errors[0]).toMatchObject({
+      code: 'DISK_LIMIT',
+      message: expect.stringContaining('200 MB'),
+    });
+    expect(logOf(filled)).toEqual(['so far']);
+    expect((await healthOf(own)).scripts.running).toEqual([]);
+    expect(jobFolders(own).length).toBeLessThanOrEqual(3);
+    expect((await own.agent.health('/metrics')).text).toContain(
+      'vedette_agent_scripts_ended_total{kind="multistep",cause="memory"} 1',
+    );
+  });
+});
+
+describe('warm processes', () => {
+  test('serve one job each and are replaced', async (context) => {
+    const own = await bench(context);
+    await until('spares', async () => (await healthOf(own)).scripts.warm['multistep'] === 1);
+    const folders = new Set<string>();
+    for (let i = 0; i < 3; i++) {
+      await own.run(stepsJob([{ send: DONE }]));
+      for (const name of jobFolders(own)) folders.add(name);
+    }
+    expect(folders.size).toBeGreaterThan(3);
+    await until('one spare of each kind', async () => {
+      const { warm } = (await healthOf(own)).scripts;
+      return warm['browser'] === 1 && warm['multistep'] === 1 && warm['api'] === 1;
+    });
+    expect(jobFolders(own)).toHaveLength(3);
+  });
+});
+
+describe('the end of a run from outside', () => {
+  const daemons = [{ fork: 3 }, { sleep: 1e6 }];
+  const running = (own: Bench): Promise<{ pid: number }> =>
+    until('a running job', async () => (await healthOf(own)).scripts.running[0]);
+
+  test('a cancelled run ends with everything that it started', async (context) => {
+    const own = await bench(context);
+    const job = stepsJob(daemons);
+    own.service.offer(job);
+    const { pid } = await running(own);
+    await until('its processes', () => processesUnder(pid).length === 3);
+    const started = processesUnder(pid);
+    const result = await own.service.cancel(job);
+    expect(result.flags).toMatchObject({ isCancelled: true, hasFailures: false });
+    expect([pid, ...started].filter(lives)).toEqual([]);
+    expect((await healthOf(own)).scripts.running).toEqual([]);
+  });
+
+  test('a drain waits for it', async (context) => {
+    const own = await bench(context);
+    const job = stepsJob([{ sleep: 700 }, { send: DONE }]);
+    own.service.offer(job);
+    await running(own);
+    await own.agent.drain();
+    expect((await own.service.resultOf(job)).flags.hasFailures).toBe(false);
+    expect(jobFolders(own)).toEqual([]);
+  });
+
+  test('an agent that gives its runs back leaves neither processes nor files', async (context) => {
+    const own = await bench(context);
+    own.service.offer(stepsJob(daemons));
+    const { pid } = await running(own);
+    own.agent.kill();
+    await own.agent.done;
+    await own.service.heard('release');
+    expect(lives(pid)).toBe(false);
+    expect(jobFolders(own)).toEqual([]);
+  });
+});
+
 describe('what cannot run here', () => {
   test('a runtime that is not installed is our error, with the way to get it', async () => {
-    const b = await bench();
     const result = await b.run(stepsJob([{ send: DONE }], {}, { runtimeId: '2022.10' }));
     expect(result.flags).toMatchObject({ hasErrors: true, hasFailures: false });
     expect(result.errors).toEqual([
@@ -333,27 +345,29 @@ describe('what cannot run here', () => {
     ]);
   });
 
-  test('credit comes with the first runtime, without a new start', async () => {
+  test('credit comes with the first runtime, without a new start', async (context) => {
     const runtimes: Runtime[] = [];
-    const b = await bench({}, { findRuntimes: () => [...runtimes], runtimesEveryMs: 50 });
-    const { capabilities } = await b.service.heard('hello');
+    const own = await bench(context, { findRuntimes: () => [...runtimes], runtimesEveryMs: 50 });
+    const { capabilities } = await own.service.heard('hello');
     expect(capabilities.checkTypes).toEqual(expect.arrayContaining(['BROWSER', 'MULTI_STEP']));
-    const none = await b.service.heard('ready');
+    const none = await own.service.heard('ready');
     expect(none.freeByClass).toEqual({ script: 0, browser: 0 });
-    expect((await healthOf(b)).scripts.blocked).toMatch(
+    expect((await healthOf(own)).scripts.blocked).toMatch(
       /^no runtime is installed; `vedette runtime install`/,
     );
-    b.service.offer(stepsJob([{ send: DONE }]));
-    expect((await b.service.heard('decline')).runs[0]).toMatchObject({ reason: 'no_capacity' });
+    own.service.offer(stepsJob([{ send: DONE }]));
+    expect((await own.service.heard('decline')).runs[0]).toMatchObject({ reason: 'no_capacity' });
 
     runtimes.push(STAND_IN_RUNTIME);
-    await b.service.heard('ready', ({ freeByClass }) => (freeByClass?.browser ?? 0) > 0);
-    expect((await b.run(stepsJob([{ send: DONE }]))).flags.hasFailures).toBe(false);
+    await own.service.heard('ready', ({ freeByClass }) => (freeByClass?.browser ?? 0) > 0);
+    expect((await own.run(stepsJob([{ send: DONE }]))).flags.hasFailures).toBe(false);
   });
 
-  test('processes that do not start are our error, with their last words', async () => {
-    const b = await bench({}, { findRuntimes: () => [{ ...STAND_IN_RUNTIME, flags: ['--no-such-flag'] }] });
-    await until('the reason', async () => (await healthOf(b)).scripts.blocked ?? undefined);
-    expect((await healthOf(b)).scripts.blocked).toContain('bad option: --no-such-flag');
+  test('processes that do not start are our error, with their last words', async (context) => {
+    const own = await bench(context, {
+      findRuntimes: () => [{ ...STAND_IN_RUNTIME, flags: ['--no-such-flag'] }],
+    });
+    await until('the reason', async () => (await healthOf(own)).scripts.blocked ?? undefined);
+    expect((await healthOf(own)).scripts.blocked).toContain('bad option: --no-such-flag');
   });
 });
