@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newId } from '../../src/kit/ids.ts';
+import { GroupFields } from '../../src/service/definitions/index.ts';
 import { createQueue } from '../../src/service/queue/index.ts';
 import { createScheduler } from '../../src/service/scheduler/index.ts';
 import { engines, silentLog } from '../support/databases.ts';
@@ -19,7 +20,13 @@ describe.each(engines())('scheduler on $name', (engine) => {
   const intervalMs = 10_000;
 
   async function check(
-    change: { nextAt?: Date; definition?: object; type?: string; locations?: string[] } = {},
+    change: {
+      nextAt?: Date;
+      definition?: object;
+      type?: string;
+      locations?: string[];
+      group_id?: number;
+    } = {},
   ) {
     const id = newId();
     const request = { url: 'http://127.0.0.1/', assertions: [] };
@@ -33,6 +40,7 @@ describe.each(engines())('scheduler on $name', (engine) => {
         activated: true,
         tags: [],
         run_locations: change.locations ?? ['here'],
+        group_id: change.group_id ?? null,
         interval_ms: intervalMs,
         definition: JSON.stringify({ name: id, retryStrategy: null, request, ...change.definition }),
         next_at: change.nextAt ?? new Date(Date.now() - 500),
@@ -153,5 +161,21 @@ describe.each(engines())('scheduler on $name', (engine) => {
     await schedule();
     expect(await sessionsOf(strange)).toEqual([]);
     expect(await sessionsOf(good)).toHaveLength(1);
+  });
+
+  test('nor does one that cannot be merged with its group', async () => {
+    const definition = JSON.stringify(GroupFields.parse({ name: 'a group', runtimeId: '2025.04' }));
+    const { id: group_id } = await world.store.db
+      .insertInto('check_group')
+      .values({ account_id: world.accountId, name: 'a group', tags: [], definition })
+      .returning('id')
+      .executeTakeFirstOrThrow();
+    const broken = await check({ type: 'API', definition: { request: null }, group_id });
+    await world.location('grouped');
+    const good = await check({ group_id, locations: ['grouped'] });
+    await schedule();
+    expect(await sessionsOf(broken)).toEqual([]);
+    const [job] = await world.claimed(await world.agent('grouped'), 1);
+    expect(job).toMatchObject({ checkId: good, spec: { runtimeId: '2025.04' } });
   });
 });

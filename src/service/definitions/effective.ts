@@ -32,15 +32,14 @@ interface KeyValue {
   key: string;
 }
 
-/** The definitions that the checks run with, in their order; a handful of statements for all of them. */
-export async function effectiveDefinitions(
-  db: Db,
-  checks: readonly CheckToRun[],
-): Promise<Record<string, unknown>[]> {
-  if (checks.length === 0) return [];
+/** What a check runs with. It may throw for a check that no build of this program has stored. */
+export type DefinitionOf = (check: CheckToRun) => Record<string, unknown>;
+
+/** Reads what `checks` share, in a handful of statements for all of them. */
+export async function effectiveDefinitions(db: Db, checks: readonly CheckToRun[]): Promise<DefinitionOf> {
   const groupOf = await loadGroups(db, checks);
   const accountOf = await loadAccounts(db, checks, groupOf);
-  return checks.map((check) => effective(check, groupOf(check), accountOf(check)));
+  return (check) => effective(check, groupOf(check), accountOf(check));
 }
 
 function effective(check: CheckToRun, group: Group | undefined, account: Account): Record<string, unknown> {

@@ -9,7 +9,7 @@ import { findCheckType } from '../../checks/index.ts';
 import { backoffMs, sleep } from '../../kit/clock.ts';
 import { messageOf } from '../../kit/errors.ts';
 import type { Log } from '../../kit/log.ts';
-import { effectiveDefinitions } from '../definitions/index.ts';
+import { effectiveDefinitions, type DefinitionOf } from '../definitions/index.ts';
 import type { NewSession, Queue, Store, Trx } from '../ports.ts';
 import { planTick, type Tick } from './plan.ts';
 
@@ -66,8 +66,8 @@ async function startDue(context: { store: Store; queue: Queue; log: Log }): Prom
   const { store, queue, log } = context;
   const { due, sessions } = await store.db.transaction().execute(async (trx) => {
     const rows = await lockDue(trx);
-    const definitions = await effectiveDefinitions(trx, rows);
-    const due = rows.map((row, at) => ({ ...row, definition: definitions[at]! }));
+    const definitionOf = await effectiveDefinitions(trx, rows);
+    const due = rows.map((row) => merged(row, definitionOf, log));
     const ticks = due.map((check) => ({ check, tick: planOf(check) }));
     const started = ticks.flatMap(({ check, tick }) => sessionOf(check, tick, log));
     const ids = await queue.start(started, trx);
@@ -90,6 +90,16 @@ async function lockDue(trx: Trx): Promise<DueCheck[]> {
     from check_def c where c.next_at <= now()
     order by c.next_at limit ${BATCH} for update of c skip locked`.execute(trx);
   return rows;
+}
+
+/** A definition that cannot be merged must not keep the other checks from running: its type refuses it. */
+function merged(row: DueCheck, definitionOf: DefinitionOf, log: Log): DueCheck {
+  try {
+    return { ...row, definition: definitionOf(row) };
+  } catch (error) {
+    log.error({ checkId: row.id, type: row.type, reason: messageOf(error) }, 'definition not merged');
+    return { ...row, definition: {} };
+  }
 }
 
 function planOf(check: DueCheck): Tick {

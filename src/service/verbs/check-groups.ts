@@ -136,9 +136,9 @@ async function passOn(trx: Trx, caller: Caller, groupId: number, group: Group): 
 }
 
 async function assertSendable(trx: Trx, members: readonly CheckRow[]): Promise<void> {
-  const definitions = await effectiveDefinitions(trx, members);
-  definitions.forEach((definition, at) => {
-    const problem = oversize(definition);
-    if (problem !== null) throw invalid([`body: check ${JSON.stringify(members[at]!.name)} ${problem}`]);
-  });
+  const definitionOf = await effectiveDefinitions(trx, members);
+  for (const check of members) {
+    const problem = oversize(definitionOf(check));
+    if (problem !== null) throw invalid([`body: check ${JSON.stringify(check.name)} ${problem}`]);
+  }
 }

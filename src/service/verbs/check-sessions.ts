@@ -41,9 +41,9 @@ export async function trigger(caller: Caller, input: z.output<typeof TriggerInpu
   const targets = (await targetsOf(caller, input.target ?? {})).filter((row) => row.run_locations.length > 0);
   if (targets.length === 0) throw new Refusal('notFound', 'no activated check matches the target');
   const scheduledAt = new Date();
-  const definitions = await effectiveDefinitions(caller.store.db, targets);
+  const definitionOf = await effectiveDefinitions(caller.store.db, targets);
   const started = await caller.queue.start(
-    targets.map((row, at) => newSession({ ...row, definition: definitions[at]! }, scheduledAt)),
+    targets.map((row) => newSession({ ...row, definition: definitionOf(row) }, scheduledAt)),
   );
   return sessions.findSessions(
     caller.store.db,

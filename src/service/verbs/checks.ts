@@ -56,6 +56,9 @@ export async function updateCheck(
 ): Promise<CheckRow> {
   const body = withoutReadOnly(parse(Body, input));
   return transact(caller.store.db, async (trx) => {
+    const { group_id } = await existing(trx, caller, id);
+    // The group first, as where it is updated with its checks: neither waits for the other then.
+    await holdGroup(trx, caller.accountId, body['groupId'] ?? group_id);
     const old = await existing(trx, caller, id, true);
     const of = typeOf(old);
     if (type !== undefined && type !== of) {
@@ -145,7 +148,7 @@ async function groupOf(
   type: CheckType,
 ): Promise<Group | undefined> {
   const { groupId } = definition;
-  const row = groupId === null ? undefined : await existingGroup(trx, accountId, groupId);
+  const row = await holdGroup(trx, accountId, groupId);
   const problems = await missingReferences(trx, accountId, definition);
   if (groupId !== null && row === undefined) problems.push(`groupId: ${groupId} is not a check group`);
   const group = row?.definition as Group | undefined;
@@ -156,15 +159,16 @@ async function groupOf(
   }
   if (problems.length > 0) throw invalid(problems);
   const check = { account_id: accountId, type: type.name, group_id: groupId, definition };
-  const [effective] = await effectiveDefinitions(trx, [check]);
-  const tooLarge = oversize(effective!);
+  const definitionOf = await effectiveDefinitions(trx, [check]);
+  const tooLarge = oversize(definitionOf(check));
   if (tooLarge !== null) throw invalid([`body: ${tooLarge}`]);
   return group;
 }
 
-async function existingGroup(trx: Trx, accountId: string, id: number) {
+async function holdGroup(trx: Trx, accountId: string, id: unknown) {
   return isGroupId(id) ? groups.findGroup(trx, accountId, id, 'share') : undefined;
 }
 
 /** Other numbers the store could not even compare. */
-const isGroupId = (id: number): boolean => Number.isInteger(id) && id > 0 && id < 2 ** 31;
+const isGroupId = (id: unknown): id is number =>
+  typeof id === 'number' && Number.isInteger(id) && id > 0 && id < 2 ** 31;

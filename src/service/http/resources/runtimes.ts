@@ -61,6 +61,15 @@ async function dependenciesOf(name: RuntimeName): Promise<Record<string, string>
   return Object.fromEntries(Object.entries(dependencies).filter(([each]) => !INTERNAL.test(each)));
 }
 
+/** They are part of the program, so that once read they do not change. */
+const known = new Map<RuntimeName, Promise<z.input<typeof Runtime>>>();
+
+async function knownRuntime(name: RuntimeName): Promise<z.input<typeof Runtime>> {
+  const shown = known.get(name) ?? showRuntime(name);
+  known.set(name, shown);
+  return shown;
+}
+
 export const runtimeRoutes: readonly Route[] = [
   openRoute(
     {
@@ -71,7 +80,7 @@ export const runtimeRoutes: readonly Route[] = [
       status: 200,
       reply: z.array(Runtime),
     },
-    async () => Promise.all(RUNTIMES.map(showRuntime)),
+    async () => Promise.all(RUNTIMES.map(knownRuntime)),
   ),
   openRoute(
     {
@@ -86,7 +95,7 @@ export const runtimeRoutes: readonly Route[] = [
     async ({ params }) => {
       const name = RUNTIMES.find((each) => each === params.id);
       if (name === undefined) throw notFound('runtime', params.id);
-      return showRuntime(name);
+      return knownRuntime(name);
     },
   ),
 ];

@@ -45,6 +45,7 @@ export async function findAccount(db: Db, id: string): Promise<AccountRow | unde
 
 /** The runtimes that accounts have chosen, by account. */
 export async function runtimesOf(db: Db, ids: readonly string[]): Promise<Map<string, string>> {
+  if (ids.length === 0) return new Map();
   const rows = await db
     .selectFrom('account')
     .select(['id', 'runtime_id'])
