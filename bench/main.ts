@@ -1,6 +1,7 @@
 import { startBlackbox } from './blackbox.ts';
 import { benchAgent } from './agent.ts';
 import { benchArtifacts } from './artifacts.ts';
+import { benchBrowser } from './browser.ts';
 import { benchQueue } from './queue.ts';
 import { printRows, type Row } from './report.ts';
 import { benchScrub } from './scrub.ts';
@@ -9,7 +10,7 @@ import { missingPrograms, startTargets } from './targets.ts';
 import { benchDistortion, benchUptime, ProbeProcess } from './uptime.ts';
 
 /**
- * `npm run bench [part …]`: parts are uptime, distortion, queue, agent, scrub, artifacts, and soak, which
+ * `npm run bench [part …]`: parts are uptime, distortion, queue, agent, scrub, artifacts, browser, and soak, which
  * runs only when it is named. Both sides of a ratio are measured in the same run on the same machine; only
  * ratios are comparable between machines.
  */
@@ -22,6 +23,7 @@ if (runs('queue')) rows.push(...(await benchQueue()));
 if (runs('agent')) rows.push(...(await benchAgent()));
 if (runs('scrub')) rows.push(...benchScrub());
 if (runs('artifacts')) rows.push(...(await benchArtifacts()));
+if (runs('browser')) rows.push(...(await benchBrowser()));
 if (rows.length > 0) printRows(rows);
 if (wanted.includes('soak') && !(await soak())) process.exitCode = 1;
 

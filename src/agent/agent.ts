@@ -219,7 +219,8 @@ export class Agent {
     const flushMs = this.#killed.signal.aborted ? KILL_FLUSH_MS : FLUSH_MS;
     const flushed = AbortSignal.timeout(flushMs);
     await this.#uploader.flush(flushed);
-    await this.#artifacts.flush(flushed);
+    // A video takes longer than a result: it may have what is left of the time to drain.
+    await this.#artifacts.flush(deadline.aborted ? flushed : deadline);
     await this.#connection.bye('drained');
   }
 

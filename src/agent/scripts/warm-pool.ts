@@ -26,6 +26,12 @@ const REMEMBERED_MS = 600_000;
 const MAX_STARTS = 2;
 
 /**
+ * A start costs more than most jobs. It would share the processors with the job that took the spare, which is
+ * over by then or waits for its target; what ends a job earlier starts the next spare earlier.
+ */
+const REPLACE_AFTER_MS = 1_000;
+
+/**
  * Processes that wait, warm, for a job: the second from a job's arrival to its first line is spent before
  * it arrives. One per kind, and as many as jobs ran at once lately, up to the places. Each serves one job
  * and is replaced in the background; only the usual runtime is kept warm, others start cold.
@@ -51,7 +57,7 @@ export class WarmPool {
     multistep: { failures: 0, untilMs: 0 },
     api: { failures: 0, untilMs: 0 },
   };
-  readonly #retries = new Set<NodeJS.Timeout>();
+  readonly #timers = new Set<NodeJS.Timeout>();
   #isRunning = false;
   /** Why the last process did not start; undefined while they do. */
   startError: string | undefined;
@@ -76,7 +82,7 @@ export class WarmPool {
   /** Ends the spares. Resolves when they are gone. */
   async stop(): Promise<void> {
     this.#isRunning = false;
-    for (const timer of this.#retries) clearTimeout(timer);
+    for (const timer of this.#timers) clearTimeout(timer);
     await this.renew();
   }
 
@@ -98,7 +104,7 @@ export class WarmPool {
     this.#noteUse(kind);
     for (let starts = 0; starts < MAX_STARTS && !signal.aborted; starts++) {
       const child = this.#takeSpare(kind, runtime) ?? (await this.#startNow(kind, runtime));
-      this.look();
+      this.#lookIn(REPLACE_AFTER_MS);
       if ((await untilReady(child, signal)) && !signal.aborted) return child;
       if (!signal.aborted) this.#noteFailure(kind, child);
       await this.#discard(child);
@@ -202,11 +208,15 @@ export class WarmPool {
     const pause = this.#pauses[kind];
     const waitMs = 250 + backoffMs(pause.failures++);
     pause.untilMs = monoMs() + waitMs;
+    this.#lookIn(waitMs + 1);
+  }
+
+  #lookIn(ms: number): void {
     const timer = setTimeout(() => {
-      this.#retries.delete(timer);
+      this.#timers.delete(timer);
       this.look();
-    }, waitMs + 1);
-    this.#retries.add(timer);
+    }, ms);
+    this.#timers.add(timer);
   }
 
   async #discard(child: ScriptChild): Promise<void> {
