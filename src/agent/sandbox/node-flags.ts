@@ -33,11 +33,15 @@ function permissionFlags(program: ChildProgram): string[] {
   const files = folder === undefined ? readable : [...readable, folder];
   return [
     ...permissionSwitch(versionOf(node)),
-    ...files.map((path) => `--allow-fs-read=${path}`),
+    ...outermost(files).map((path) => `--allow-fs-read=${path}`),
     ...(folder === undefined ? [] : [`--allow-fs-write=${folder}`]),
     ...(may.includes('ping') ? PING_FLAGS : []),
   ];
 }
+
+/** Node 22.11 forgets a good part of a folder when something inside it is allowed once more. */
+const outermost = (paths: readonly string[]): string[] =>
+  paths.filter((path) => !paths.some((other) => path.startsWith(`${other}/`)));
 
 /** The switch had another name before 22.13, and the network became a part of it in 25. */
 function permissionSwitch([major, minor]: [number, number]): string[] {

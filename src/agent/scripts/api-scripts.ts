@@ -10,7 +10,6 @@ import { wallMs } from '../../kit/clock.ts';
 import { ExecutorFault } from '../ports.ts';
 import { createScrubber, secretsOf, type Scrubber } from '../scrub/index.ts';
 import { snippetFiles, variablesOf, type ApiDefinition } from './definition.ts';
-import { writeUserFiles } from './job-folder.ts';
 import { JobLog } from './job-log.ts';
 import { judge, type JobEnd, type Leaving } from './outcome.ts';
 import { heapMbOf } from './program.ts';
@@ -19,7 +18,7 @@ import type { RunSurroundings } from './script-run.ts';
 import type { ScriptChild } from './script-child.ts';
 
 /** The child ends a script by itself when its time is up, and gets this long to say so. */
-const GRACE_MS = 5_000;
+const GRACE_MS = 2_000;
 
 type PhaseDone = Extract<FromScript, { t: 'phase-done' }>;
 
@@ -63,7 +62,7 @@ export class ApiScripts implements ScriptHooks {
     const { files } = this.#code;
     const snippets = snippetFiles(this.#definition.snippets);
     const free = snippets.filter(({ path }) => !files.some((file) => file.path === path));
-    await writeUserFiles(this.#child.folder, [...files, ...free]);
+    await this.#child.writeFiles([...files, ...free]);
   }
 
   /** A process that is gone is an error of the phase. */
