@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { routes } from '../../src/service/http/resources/index.ts';
 import { startAgent } from './agent.ts';
 import { checkBody, startTestService, type Entry, type TestService } from './service.ts';
 
@@ -80,6 +81,10 @@ describe('a check group', () => {
       expect(made.status).toBe(201);
       const path = `/v1/check-groups/${made.body.id}`;
       expect((await service.get(path)).body).toEqual(made.body);
+      const { shownBody } = routes
+        .map((each) => each.about)
+        .find((about) => about.method === 'PUT' && about.path === `/${version}/check-groups/{id}`)!;
+      expect(shownBody!.safeParse(made.body).error?.issues ?? []).toEqual([]);
       const back = await service.put(path.replace('v1', version), made.body);
       expect(back.status).toBe(200);
       expect(back.body).toEqual({ ...made.body, updated_at: expect.any(String) });

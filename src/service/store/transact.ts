@@ -1,8 +1,11 @@
 import { codeOf } from '../../kit/errors.ts';
 import type { Db, Trx } from '../ports.ts';
 
-/** Deadlock and serialization failure: nothing was done, the same again may succeed. */
-const REPEATABLE = new Set(['40P01', '40001']);
+/**
+ * Deadlock, serialization failure, and a name that another transaction took meanwhile: nothing was done,
+ * and the same again may succeed or find out why not.
+ */
+const REPEATABLE = new Set(['40P01', '40001', '23505']);
 const TRIES = 3;
 
 /** Repeats what lost against another transaction. `work` must have no effect but its transaction's. */

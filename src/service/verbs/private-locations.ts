@@ -2,7 +2,13 @@ import { z } from 'zod';
 import { httpAddress } from '../../checks/index.ts';
 import { hashSecret, isUuid, maskSecret, newId, newSecret } from '../../kit/ids.ts';
 import type { Db } from '../ports.ts';
-import { locations, type ConnectedAgent, type LocationKeyRow, type LocationRow } from '../store/index.ts';
+import {
+  locations,
+  transact,
+  type ConnectedAgent,
+  type LocationKeyRow,
+  type LocationRow,
+} from '../store/index.ts';
 import type { Caller } from './caller.ts';
 import { notFound, Refusal } from './refusal.ts';
 
@@ -69,7 +75,7 @@ export async function updateLocation(
   id: string,
   change: z.output<typeof LocationChange>,
 ): Promise<Location> {
-  const renamed = await caller.store.db.transaction().execute(async (trx) => {
+  const renamed = await transact(caller.store.db, async (trx) => {
     const old = await existing(trx, caller, id, true);
     const slug = change.slugName ?? old.slug;
     if (slug !== old.slug) {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { snippets, type SnippetRow } from '../store/index.ts';
+import { snippets, transact, type SnippetRow } from '../store/index.ts';
 import type { Db } from '../ports.ts';
 import type { Caller } from './caller.ts';
 import { notFound, Refusal } from './refusal.ts';
@@ -52,7 +52,7 @@ export async function updateSnippet(
   id: string,
   change: z.output<typeof SnippetChange>,
 ): Promise<SnippetRow> {
-  return caller.store.db.transaction().execute(async (trx) => {
+  return transact(caller.store.db, async (trx) => {
     const old = await existing(trx, caller, id, true);
     const { name = old.name, script = old.script } = change;
     const names = [name, twinOf(name)];

@@ -34,7 +34,8 @@ const RUN_SOURCES = [
 
 const REASONS: Readonly<Record<string, string>> = {
   NO_AGENT_CONNECTED: 'No agent of this location was connected before the run expired.',
-  ALL_AGENTS_BUSY: 'Every agent of this location was busy until the run expired.',
+  ALL_AGENTS_BUSY:
+    'Every agent of this location was busy, or had no room for runs of this kind, until the run expired.',
   LOCATION_NOT_SERVED:
     'Nobody serves this data-center location here: choose a private location with an agent of your own.',
   NO_CAPABLE_AGENT: 'No connected agent of this location can run this type of check.',
