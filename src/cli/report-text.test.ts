@@ -57,6 +57,27 @@ test('a report shows what was seen and what was wrong', () => {
   );
 });
 
+test('what the user printed is shown, and not what the request did', () => {
+  const line = (level: string, msg: string): object => ({ time: 1, level, msg });
+  const jobLog = {
+    setup: [line('INFO', 'token made'), line('ERROR', 'Error: odd\n    at /setup.js:1:1')],
+    request: [line('INFO', 'connected to 127.0.0.1:80 in 1 ms')],
+    teardown: [line('WARN', 'gone\u001b[2J')],
+  };
+  const shown = (detail: object): string[] =>
+    describeReport('API', 'Page', { ...report, detail: { ...detail } })
+      .split('\n')
+      .slice(4);
+  expect(shown({ apiCheckResult: { jobLog } })).toEqual([
+    '  INFO     token made',
+    '  ERROR    Error: odd',
+    '               at /setup.js:1:1',
+    '  WARN     gone [2J',
+  ]);
+  expect(shown({ browserCheckResult: { jobLog: jobLog.setup } })).toHaveLength(3);
+  expect(shown({ apiCheckResult: { jobLog: null } })).toEqual([]);
+});
+
 test('what a target sends cannot move the cursor of a terminal', () => {
   expect(printable('a\u001b[2Jb\r\n\u009bc\u202ed')).toBe('a [2Jb c d');
   expect(printable('x'.repeat(500), 20)).toHaveLength(20);

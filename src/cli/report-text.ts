@@ -32,7 +32,7 @@ export function printable(text: string, limit = 160): string {
   return clean.length > limit ? `${clean.slice(0, limit - 1)}…` : clean;
 }
 
-/** What `vedette run` prints: a headline, then what was seen, then what was wrong. */
+/** What `vedette run` prints: a headline, then what was seen, what the user's code printed, and what was wrong. */
 export function describeReport(checkType: string, name: string, report: TryReport): string {
   const { flags, responseTimeMs, errors, phases, statusCode, measured } = report;
   const facts: [string, string][] = [];
@@ -41,21 +41,24 @@ export function describeReport(checkType: string, name: string, report: TryRepor
   const phaseText = Object.entries(phases).map(([phase, ms]) => `${phase} ${milliseconds(ms)}`);
   if (phaseText.length > 0) facts.push(['phases', phaseText.join(', ')]);
   return [
-    ...logOf(report),
     `${verdictOf(flags)}  ${checkType}  ${printable(name)}  ${milliseconds(responseTimeMs)}`,
-    ...facts.map(([label, value]) => `  ${label.padEnd(8)} ${value}`),
+    ...[...facts, ...printedIn(report)].map(([label, value]) => `  ${label.padEnd(8)} ${value}`),
     ...errors.map(({ code, message }) => `  ${code}: ${printable(message, 500)}`),
   ].join('\n');
 }
 
-const Logged = z.array(z.object({ level: z.string(), msg: z.string() }));
+const Log = z.array(z.object({ level: z.string(), msg: z.string() }));
+/** Of API checks the logs of their scripts, and not that of the request between them. */
+const JobLog = z.union([
+  Log,
+  z.object({ setup: Log, teardown: Log }).transform((log) => Object.values(log).flat()),
+]);
+const WithLog = z.object({ jobLog: JobLog });
 
-/** What the user's code said, line by line, as far as there is any. */
-function logOf({ detail }: TryReport): string[] {
-  const result = Object.values(detail)[0];
-  const log = typeof result === 'object' && result !== null && 'jobLog' in result ? result.jobLog : [];
-  const lines = Array.isArray(log) ? log : Object.values(log ?? {}).flat();
-  return (Logged.safeParse(lines).data ?? []).map(
-    ({ level, msg }) => `${level.padEnd(5)} ${printable(msg, 1000)}`,
+/** What the user's code printed, if there is any: each line with its level, which the first of several shows. */
+function printedIn({ detail }: TryReport): [label: string, line: string][] {
+  const entries = Object.values(detail).flatMap((result) => WithLog.safeParse(result).data?.jobLog ?? []);
+  return entries.flatMap(({ level, msg }) =>
+    msg.split('\n').map((line, i): [string, string] => [i === 0 ? level : '', printable(line, 1000)]),
   );
 }

@@ -5,6 +5,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { demoChecks } from '../../src/cli/demo-checks.ts';
 import { startDemoTarget, type DemoTarget } from '../../src/cli/demo-target.ts';
+import { DEFAULT_RUNTIME } from '../../src/agent/runtimes/index.ts';
+import { describeUnless } from '../support/programs.ts';
+import { lacksRuntime } from '../support/runtime-root.ts';
 import { listenOn } from '../support/targets/ports.ts';
 import { runVedette } from './program.ts';
 
@@ -88,7 +91,11 @@ describe('vedette run', () => {
   test.each([
     ['not JSON', '{', /it is not JSON/],
     ['a list', '[]', /must hold one check/],
-    ['a type that is not one', '{"checkType":"SMTP"}', /checkType: must be one of API, DNS, ICMP, TCP, URL/],
+    [
+      'a type that is not one',
+      '{"checkType":"SMTP"}',
+      /checkType: must be one of API, BROWSER, DNS, ICMP, MULTI_STEP, TCP, URL/,
+    ],
     ['no type', '{}', /checkType: must be one of/],
   ])('refuses %s', async (_, input, message) => {
     const { code, stderr } = await runVedette(['run', '-'], { input });
@@ -102,5 +109,26 @@ describe('vedette run', () => {
       stdout: '',
       stderr: 'vedette: cannot read /nowhere.json: ENOENT\n',
     });
+  });
+});
+
+describeUnless(lacksRuntime(DEFAULT_RUNTIME), 'vedette run with scripts', () => {
+  test('shows what they print below the headline, and keeps secrets to itself', async () => {
+    const check = {
+      ...page('/'),
+      checkType: 'API',
+      localSetupScript: `console.log('as', process.env.NAME, process.env.PASSWORD)`,
+      localTearDownScript: `console.warn('answer', response.statusCode)`,
+      environmentVariables: [
+        { key: 'NAME', value: 'me' },
+        { key: 'PASSWORD', value: 'hunter-seven', secret: true },
+      ],
+    };
+    const { code, stdout, stderr } = await runVedette(['run', '-'], asInput(check));
+    expect(stderr).toBe('');
+    expect(stdout).toMatch(/^PASS {2}API {2}Page {2}[\d.]+ ms\n/);
+    expect(stdout).toMatch(/\n {2}INFO {5}as me \S+\n {2}WARN {5}answer 200\n$/);
+    expect(stdout).not.toMatch(/hunter-seven|connected to/);
+    expect(code).toBe(0);
   });
 });
