@@ -48,3 +48,41 @@ test('a long line says how much of it is missing', () => {
   log.add('info', 'y'.repeat(12_000));
   expect(log.take(nothing)[0]!.msg).toMatch(/^y{10000}… \(2000 more characters\)$/);
 });
+
+test('a character that comes in two chunks is one, whatever another stream prints between them', () => {
+  const log = new JobLog();
+  const [first, second] = [Buffer.from('a€').subarray(0, 2), Buffer.from('a€').subarray(2)];
+  log.print('info', first);
+  log.print('error', Buffer.from('ü\n'));
+  log.print('info', second);
+  const said = log.take(nothing).map(({ msg }) => msg);
+  expect(said.join('')).toBe('aü€');
+});
+
+const LONG_SECRET = 'long'.repeat(40);
+const say = {
+  print: (log: JobLog, text: string) => log.print('info', Buffer.from(text)),
+  add: (log: JobLog, text: string) => log.add('info', text),
+};
+
+test.each([
+  ['print', 'the log', 24],
+  ['add', 'the log', 24],
+  ['add', 'a line', 0],
+] as const)('%s: of a secret that is cut by the limit of %s nothing is left', (how, _what, before) => {
+  for (const secret of ['hunter-two', LONG_SECRET]) {
+    for (const within of [1, 5, secret.length - 1, secret.length]) {
+      const log = new JobLog();
+      for (let i = 0; i < before; i++) say[how](log, 'x'.repeat(10_000));
+      say[how](log, `${'y'.repeat(10_000 - within)}${secret} and the rest`);
+      const shown = log.take(createScrubber([secret])).filter(({ level }) => level === 'INFO');
+      expect(shown.at(-1)!.msg).toMatch(/^[xy]+(\*+)?(… \(\d+ more characters\))?$/);
+    }
+  }
+});
+
+test('no half of a character is left at a cut', () => {
+  const log = new JobLog();
+  log.add('info', `${'y'.repeat(9_999)}😀😀`);
+  expect(log.take(nothing)[0]!.msg).toBe(`${'y'.repeat(9_999)}… (3 more characters)`);
+});
