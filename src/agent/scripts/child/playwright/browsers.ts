@@ -10,7 +10,6 @@ export interface BrowserPolicy {
   /** Whether Chromium's own sandbox works inside ours here. */
   sandbox: boolean;
   checkType: 'BROWSER' | 'MULTI_STEP';
-  fullBrowser: boolean;
 }
 
 /**
@@ -27,8 +26,9 @@ const ARGS = [
 ];
 
 /**
- * What a browser is started with, whatever a script asked for: the runtime's Chromium, headless, in the
- * walls of the job.
+ * What a browser is started with, whatever a script asked for: the runtime's Chromium in the walls of the
+ * job, as its headless shell. The full one needs sockets in the file system, which would lead to other
+ * processes of this machine.
  *
  * @throws Error that says what a script may do instead
  */
@@ -41,27 +41,22 @@ export function launchOptions(name: string, asked: LaunchOptions, policy: Browse
       `${name} is not there: browser checks run in Chromium; a Playwright suite may use ${name}`,
     );
   }
-  const { executablePath: _own, env: _env, channel, proxy, ...rest } = asked;
+  const { executablePath: _own, env: _env, channel: _channel, proxy, ...rest } = asked;
   if (proxy !== undefined && policy.proxy !== null) {
     throw new Error(
       'a proxy of the script itself needs an agent with SCRIPT_EGRESS=open; this one reaches targets through the agent',
     );
   }
-  const isFull = policy.fullBrowser || asked.headless === false || isFullChannel(channel);
   return {
     ...rest,
     args: [...ARGS, ...browserArguments(policy.proxy), ...(asked.args ?? [])],
     headless: true,
-    ...(isFull ? { channel: 'chromium' } : {}),
     ...(proxy === undefined ? {} : { proxy }),
     chromiumSandbox: policy.sandbox,
     // Not the variables of the run: they are the script's.
     env: environmentOf(policy.folder),
   };
 }
-
-const isFullChannel = (channel: string | undefined): boolean =>
-  channel !== undefined && channel !== 'chromium-headless-shell';
 
 function environmentOf(folder: string): LaunchOptions['env'] {
   const values = {

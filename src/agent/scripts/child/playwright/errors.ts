@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util';
 import type { ScriptError } from '../../protocol.ts';
 import { namingBrowserFailure } from '../network.ts';
-import type { UserFiles } from '../user-code/index.ts';
+import { namingWalls, type UserFiles } from '../user-code/index.ts';
 import type { Location } from './reporter.ts';
 
 /** An error as Playwright Test reports it. */
@@ -26,7 +26,8 @@ export function explainTestError(
   runtimeId: string,
   near: TestError['location'],
 ): ScriptError {
-  const clean = (text: string): string => files.clean(namingBrowserFailure(stripVTControlCharacters(text)));
+  const clean = (text: string): string =>
+    namingWalls(files.clean(namingBrowserFailure(stripVTControlCharacters(text))));
   const message = wordsFor(
     clean(error.message ?? `it threw ${error.value ?? 'nothing'}, which is no Error`),
     runtimeId,

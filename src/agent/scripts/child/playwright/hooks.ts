@@ -14,9 +14,20 @@ export interface Hooks {
   apiResponse(event: ApiResponseEvent): void;
 }
 
+/** A call of Playwright's client. */
+export interface ApiCall {
+  apiName?: string;
+  title?: string;
+  frames?: { file: string; line: number; column: number }[];
+}
+
 interface ServerBrowser {
   isConnected(): boolean;
   options: { tracesDir?: string | undefined };
+}
+interface ServerContext {
+  _browser: { userAgent(): string };
+  _options: { userAgent?: string };
 }
 type Launch = (
   type: unknown,
@@ -37,7 +48,8 @@ const keyOf = (options: LaunchOptions): string =>
   );
 
 const BROWSER_TYPE: Target = ['playwright-core/lib/server/browserType.js', 'BrowserType'];
-const CHROMIUM: Target = ['playwright-core/lib/server/chromium/crBrowser.js', 'CRBrowser'];
+const CHROMIUM_CONTEXT: Target = ['playwright-core/lib/server/chromium/crBrowser.js', 'CRBrowserContext'];
+const TRACING: Target = ['playwright-core/lib/client/tracing.js', 'Tracing'];
 const CLIENT_BROWSER: Target = ['playwright-core/lib/client/browser.js', 'Browser'];
 const API_REQUESTS: Target = ['playwright-core/lib/server/fetch.js', 'APIRequestContext'];
 const GLOBAL_API_REQUESTS: Target = ['playwright-core/lib/server/fetch.js', 'GlobalAPIRequestContext'];
@@ -46,7 +58,8 @@ const API_RESPONSE: Target = ['playwright-core/lib/client/fetch.js', 'APIRespons
 /** Has a say in, and sees, what Playwright does in this process, whoever asks for it. */
 export class PlaywrightHooks {
   readonly #library: Library;
-  #calls = 0;
+  /** In flight. */
+  readonly #calls = new Set<ApiCall>();
   #launch: Launch | undefined;
   #ahead: { key: string; browser: Promise<ServerBrowser | undefined> } | undefined;
 
@@ -56,7 +69,12 @@ export class PlaywrightHooks {
 
   /** Calls of the client that have not come back. */
   get calls(): number {
-    return this.#calls;
+    return this.#calls.size;
+  }
+
+  /** The one of them that was begun last. */
+  get lastCall(): ApiCall | undefined {
+    return [...this.#calls].at(-1);
   }
 
   install(hooks: Hooks): void {
@@ -65,6 +83,7 @@ export class PlaywrightHooks {
     this.#hookContexts(hooks);
     this.#hookApiRequests(hooks);
     this.#timeApiResponses();
+    this.#giveWayToOwnTraces();
   }
 
   /** Starts a browser that the first launch with the same options gets. */
@@ -78,15 +97,9 @@ export class PlaywrightHooks {
   }
 
   #watchCalls(): void {
-    const seen = new WeakSet<object>();
     this.#library.listen({
-      onApiCallBegin: (call: object) => {
-        seen.add(call);
-        this.#calls++;
-      },
-      onApiCallEnd: (call: object) => {
-        if (seen.delete(call)) this.#calls--;
-      },
+      onApiCallBegin: (call: ApiCall) => this.#calls.add(call),
+      onApiCallEnd: (call: ApiCall) => this.#calls.delete(call),
     });
   }
 
@@ -108,10 +121,10 @@ export class PlaywrightHooks {
         async (type, progress, folder, asked, ...rest) =>
           launch(type, progress, folder, hooks.launch(nameOf(type), asked as LaunchOptions), ...rest),
     );
-    this.#library.override(CHROMIUM, 'doCreateNewContext', (create) => (browser, asked) => {
-      const options = asked as { userAgent?: string };
-      options.userAgent ??= `${(browser as { userAgent(): string }).userAgent()} ${hooks.userAgentSuffix}`;
-      return create(browser, options);
+    this.#library.override(CHROMIUM_CONTEXT, '_initialize', (initialize) => (context) => {
+      const { _browser: browser, _options: options } = context as ServerContext;
+      options.userAgent ??= `${browser.userAgent()} ${hooks.userAgentSuffix}`;
+      return initialize(context);
     });
   }
 
@@ -135,6 +148,26 @@ export class PlaywrightHooks {
         await hooks.contextClosing(context);
       }
       return close(browser, ...args);
+    });
+  }
+
+  /**
+   * A script that records a trace of its own does not know of ours, which ends then. Playwright Test notes at
+   * the tracing, under a symbol, that it has one there.
+   */
+  #giveWayToOwnTraces(): void {
+    this.#library.override(TRACING, 'start', (start) => async (tracing, ...args) => {
+      try {
+        return await start(tracing, ...args);
+      } catch (error) {
+        if (!(error instanceof Error) || !error.message.includes('already started')) throw error;
+        const notes = tracing as Record<symbol, unknown> & { stop(): Promise<void> };
+        for (const symbol of Object.getOwnPropertySymbols(notes)) {
+          if (symbol.description === 'kTracingStarted') notes[symbol] = false;
+        }
+        await notes.stop();
+        return start(tracing, ...args);
+      }
     });
   }
 

@@ -117,6 +117,8 @@ function filesBelow(folder: string, depth = 0): string[] {
   } catch {
     return [];
   }
+  // The profile of a browser: hundreds of files that say nothing.
+  if (isFile(join(folder, 'Default', 'Cookies'))) return [];
   const found: string[] = [];
   for (const entry of entries.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
     if (found.length >= MAX_FILES) break;

@@ -30,6 +30,8 @@ export class Pages {
   readonly contexts: BrowserContext[] = [];
   readonly errors: PageErrors = { consoleErrors: 0, networkErrors: 0, documentErrors: 0 };
   readonly #reports = new Map<string, PageResult>();
+  /** Of the documents that were loaded. */
+  readonly #origins = new Set<string>();
   readonly #onChange: () => void;
 
   constructor(onChange: () => void) {
@@ -52,6 +54,7 @@ export class Pages {
     });
     context.on('weberror', () => this.#count('documentErrors'));
     context.on('response', (response) => {
+      if (response.request().isNavigationRequest()) this.#origins.add(originOf(response.url()));
       if (response.status() >= 400) this.#count('networkErrors');
     });
     context.on('requestfailed', (request) => {
@@ -71,6 +74,7 @@ export class Pages {
   #take(frame: Frame, value: unknown): void {
     const report = readReport(value);
     if (report === undefined || frame.parentFrame() !== null) return;
+    if (!this.#origins.has(originOf(report.url))) return;
     const key = `${report.timeOrigin} ${report.url}`;
     if (!this.#reports.has(key) && this.#reports.size >= MAX_PAGES) return;
     const { url, vitals, onContentLoad, onLoad, sizes } = report;
@@ -96,6 +100,8 @@ function scored(vitals: PageReport['vitals']): PageResult['webVitals'] {
   });
   return Object.fromEntries(entries) as PageResult['webVitals'];
 }
+
+const originOf = (url: string): string => (URL.canParse(url) ? new URL(url).origin : '');
 
 const rounded = (ms: number): number => Math.round(ms * 10) / 10;
 

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { ScriptError } from '../../protocol.ts';
 import { namingBrowserFailure } from '../network.ts';
 import { resources, type UserCode } from '../user-code/index.ts';
 import type { PlaywrightHooks } from './hooks.ts';
@@ -26,13 +27,26 @@ export class PlainRun {
     this.#code.onUncaught = reject;
     try {
       await Promise.race([this.#carryOut(entry), thrown]);
-      return { verdict: 'passed', errors: [] };
+      const { exitCode = 0 } = process;
+      if (Number(exitCode) === 0) return { verdict: 'passed', errors: [] };
+      return { verdict: 'failed', errors: [{ message: `the script set process.exitCode to ${exitCode}` }] };
     } catch (error) {
       const { message, ...rest } = this.#code.errors.explain(error, 'script');
       return { verdict: 'failed', errors: [{ ...rest, message: namingBrowserFailure(message) }] };
     } finally {
       this.#code.onUncaught = undefined;
     }
+  }
+
+  /** What it was waiting for when its time was up. */
+  get lastError(): ScriptError[] {
+    const call = this.#hooks.lastCall;
+    if (call === undefined) return [];
+    const frame = call.frames?.find(({ file }) => this.#code.files.isShown(file));
+    const place = frame && { file: frame.file, line: frame.line, column: frame.column };
+    return [
+      { message: `the time was up during ${call.apiName || call.title || 'a call of Playwright'}`, ...place },
+    ];
   }
 
   /** `run()` without await at the end of a file is common, so the end of the file is not the script's. */

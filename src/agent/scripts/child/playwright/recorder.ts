@@ -47,8 +47,14 @@ export class Recorder {
       });
       await Promise.all(shots);
     }
-    const isKept = isFailed || this.#keep;
-    if (isKept) await Promise.all([...this.#tracing].map((context) => this.end(context)));
-    else rmSync(join(this.#folder, TRACES), { recursive: true, force: true });
+    if (!isFailed) this.discard();
+    await Promise.all([...this.#tracing].map((context) => this.end(context)));
+  }
+
+  /** Of a script that passed nothing is kept, unless somebody watches it. */
+  discard(): void {
+    if (this.#keep) return;
+    this.#tracing.clear();
+    rmSync(join(this.#folder, TRACES), { recursive: true, force: true });
   }
 }

@@ -35,6 +35,7 @@ export class PlaywrightSession {
   #policy: BrowserPolicy;
   #recorder: Recorder | undefined;
   #tests: TestRun | undefined;
+  #plain: PlainRun | undefined;
   #files: LeftFiles | undefined;
   #certificate: Certificate | undefined;
   #errorCount = 0;
@@ -52,7 +53,6 @@ export class PlaywrightSession {
       proxy,
       sandbox: browser?.sandbox ?? false,
       checkType: browser === null ? 'MULTI_STEP' : 'BROWSER',
-      fullBrowser: false,
     };
   }
 
@@ -82,18 +82,38 @@ export class PlaywrightSession {
 
   async run(message: RunScript): Promise<void> {
     const { folder } = this.#warmUp;
-    this.#policy = { ...this.#policy, checkType: message.checkType, fullBrowser: message.fullBrowser };
+    this.#policy = { ...this.#policy, checkType: message.checkType };
     this.#files = new LeftFiles(folder);
     this.#code.variables.replaceAll(message.env);
+    process.argv = [process.execPath, join(folder, 'src', message.entry)];
     // Files that come with the script are found by their path beside it.
     process.chdir(join(folder, 'src'));
+    if (message.fullBrowser) {
+      this.#code.printer.say(
+        'info',
+        'the browser is the headless shell of Chromium, also where another one is asked for',
+      );
+    }
     const certificate = this.#readCertificate(message);
     const work = this.#prepareWork(message);
     const startTime = Date.now();
+    this.#code.onEnd = (code) => {
+      if (code !== 0 || this.#plain === undefined) {
+        this.#errorCount++;
+        this.#findings.finish();
+        return false;
+      }
+      this.#recorder?.discard();
+      this.#finish({ verdict: 'passed', errors: [] }, startTime, Date.now());
+      return true;
+    };
     const ended = await Promise.race([work(), this.#timeUp(message)]);
     const endTime = Date.now();
     await Promise.race([certificate, new Promise((resolve) => setTimeout(resolve, 0))]);
-    await this.#recorder?.finish(ended.verdict !== 'passed', this.#observer.pages);
+    await Promise.race([
+      this.#recorder?.finish(ended.verdict !== 'passed', this.#observer.pages),
+      new Promise((resolve) => setTimeout(resolve, LAST_WORDS_MS)),
+    ]);
     this.#finish(ended, startTime, endTime);
   }
 
@@ -143,7 +163,8 @@ export class PlaywrightSession {
     this.#recorder = new Recorder(this.#warmUp.folder, message.keepArtifacts);
     this.#observer.contexts = this.#recorder;
     this.#code.errors.install();
-    return new PlainRun(this.#hooks, this.#code).run(entry);
+    this.#plain = new PlainRun(this.#hooks, this.#code);
+    return this.#plain.run(entry);
   }
 
   #usesTestRunner(): boolean {
@@ -156,7 +177,7 @@ export class PlaywrightSession {
     await new Promise((resolve) =>
       setTimeout(resolve, timeoutMs + (this.#recorder === undefined ? LAST_WORDS_MS : 0)).unref(),
     );
-    return { verdict: 'timed_out', errors: this.#tests?.errors ?? [] };
+    return { verdict: 'timed_out', errors: this.#plain?.lastError ?? this.#tests?.errors ?? [] };
   }
 
   async #readCertificate({ sslCheckDomain }: RunScript): Promise<void> {
@@ -171,6 +192,8 @@ export class PlaywrightSession {
     const isSoft = verdict === 'failed' && errors.length > 0 && errors.every(({ soft }) => soft === true);
     this.#errorCount = errors.length;
     this.#files!.cleanReport(this.#code.files);
+    const steps = this.#tests?.steps.leftOut ?? 0;
+    if (steps > 0) this.#code.printer.say('warn', `${steps} more steps are not shown`);
     this.#code.printer.settle();
     this.#findings.finish();
     this.#send({

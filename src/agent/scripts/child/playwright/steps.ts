@@ -45,8 +45,14 @@ export class Steps {
     return test;
   }
 
+  /** Steps that are not shown, since there are too many. */
+  get leftOut(): number {
+    return Math.max(0, this.#count - MAX_STEPS);
+  }
+
   begin(test: TestRecord | undefined, reported: ReportedStep): void {
-    if (test === undefined || HIDDEN.has(reported.category) || this.#count++ >= MAX_STEPS) return;
+    if (test === undefined || HIDDEN.has(reported.category)) return;
+    if (this.#count++ >= MAX_STEPS) return;
     const { title, category, startTime } = reported;
     const step: Step = {
       title: title.slice(0, MAX_TITLE_CHARS),

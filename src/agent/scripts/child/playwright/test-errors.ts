@@ -28,6 +28,10 @@ export class TestErrors {
     return [...this.#ofNone, ...[...this.#ofTests.values()].flat()];
   }
 
+  get isDuringTest(): boolean {
+    return this.#current !== undefined;
+  }
+
   /** A test goes on after it. */
   noteSoft(message: string): void {
     this.#softMessages.add(message);

@@ -53,6 +53,11 @@ export class TestRun {
     library.understandTypes((file) => code.files.has(file));
     keepFirstWorkerHere(library, fork);
     reportTo(this.#listener());
+    // Playwright's worker reports what happens during a test.
+    code.onUncaught = (thrown) => {
+      if (!this.#errors.isDuringTest)
+        code.printer.say('error', code.errors.explain(thrown, 'script').message);
+    };
     const interrupt = library.interrupter();
     const timer = setTimeout(() => this.#timeIsUp(interrupt), message.timeoutMs);
     const status = await library.runTests(writeConfiguration(folder, message), folder);

@@ -21,6 +21,8 @@ export const PAGE_SCRIPT = `(() => {
   if (window.top !== window || !/^https?:$/.test(location.protocol)) return;
   const send = window.${BINDING};
   if (typeof send !== 'function') return;
+  // The document's own; what a script makes of it later is the same page.
+  const url = location.href;
   const vitals = {};
   const longTasks = [];
   let timer, cls = 0, clsStart = 0, clsLast = 0;
@@ -42,7 +44,7 @@ export const PAGE_SCRIPT = `(() => {
       sizes[initiatorType] = (sizes[initiatorType] ?? 0) + transferSize;
     }
     Promise.resolve(send({
-      url: location.href, timeOrigin: performance.timeOrigin, vitals, sizes,
+      url, timeOrigin: performance.timeOrigin, vitals, sizes,
       onContentLoad: nav.domContentLoadedEventEnd || undefined,
       onLoad: nav.loadEventEnd || undefined,
     })).catch(() => {});

@@ -64,12 +64,21 @@ interface Babel {
  * the top level included; import statements and TypeScript are translated first.
  */
 export class Compiler {
-  readonly #babel: Babel | undefined;
+  readonly #modules: string;
+  #found: { babel: Babel | undefined } | undefined;
 
   constructor(modules: string) {
-    this.#babel = findBabel(modules);
-    // The first translation takes 100 ms, the next 15.
+    this.#modules = modules;
+  }
+
+  /** While nobody waits: Babel takes 80 ms to load, its first translation 100 ms, the next 15. */
+  warm(): void {
     if (this.#babel !== undefined) this.#translate(`import a from 'a'; let b: number = await a;`, 'warm.ts');
+  }
+
+  get #babel(): Babel | undefined {
+    this.#found ??= { babel: findBabel(this.#modules) };
+    return this.#found.babel;
   }
 
   /** @throws Misspelled */
@@ -111,7 +120,7 @@ export class Compiler {
 
   /** A text that cannot be parsed stays as it is: whoever compiles it says why. */
   #withLoader(code: string, file: string): { code: string; imports: string[] } {
-    if (this.#babel === undefined || !/\bimport\b|\bfrom\b/.test(code)) return { code, imports: [] };
+    if (!/\bimport\b|\bfrom\b/.test(code) || this.#babel === undefined) return { code, imports: [] };
     try {
       return rewritten(code, this.#babel.babelParse(code, asTypeScript(file), false));
     } catch {

@@ -35,12 +35,14 @@ export class Errors {
   explain(thrown: unknown, title: string): ScriptError {
     if (isA(Misspelled, thrown)) return this.#syntaxError(thrown, title);
     if (isA(Unusable, thrown)) return { message: `after the ${title}, ${thrown.message}` };
-    const message = this.#files.clean(`the ${title} failed: ${describe(thrown)}`);
+    const message = namingWalls(this.#files.clean(`the ${title} failed: ${describe(thrown)}`));
     const stack = stackOf(thrown);
-    const place = isObject(thrown) ? this.#places.get(thrown) : undefined;
+    const place = this.#placeOfThrown(thrown);
     return {
       message: message.slice(0, MAX_MESSAGE_CHARS),
-      ...(stack === undefined ? {} : { stack: this.#files.clean(stack).slice(0, MAX_STACK_CHARS) }),
+      ...(stack === undefined
+        ? {}
+        : { stack: this.#files.clean(stripVTControlCharacters(stack)).slice(0, MAX_STACK_CHARS) }),
       ...place,
     };
   }
@@ -48,7 +50,27 @@ export class Errors {
   /** Where the user's code is just now. */
   here(): Place | undefined {
     const error = new Error();
-    return error.stack === undefined ? undefined : this.#places.get(error);
+    const { stack } = error;
+    return stack === undefined ? undefined : (this.#places.get(error) ?? this.#placeIn(stack));
+  }
+
+  #placeOfThrown(thrown: unknown): Place | undefined {
+    if (isA(Missing, thrown) && thrown.place !== undefined) return thrown.place;
+    const known = isObject(thrown) ? this.#places.get(thrown) : undefined;
+    return known ?? this.#placeIn(stackOf(thrown) ?? '');
+  }
+
+  /** Where stacks are written by somebody else: Playwright's runner. */
+  #placeIn(stack: string): Place | undefined {
+    for (const [, path, line, column] of stack.matchAll(/(\/[^\n():]+):(\d+):(\d+)/g)) {
+      const file = this.#files.isShown(path!)
+        ? path!
+        : this.#files.has(path!)
+          ? this.#files.shown(path!)
+          : '';
+      if (file !== '') return { file, line: Number(line), column: Number(column) };
+    }
+    return undefined;
   }
 
   #syntaxError({ message, file, line, column }: Misspelled, title: string): ScriptError {
@@ -61,8 +83,10 @@ export class Errors {
       const path = pathOf(frame);
       if (path === '' || path.startsWith(OWN_FOLDER) || path.startsWith('node:')) return [];
       const place = this.#placeOf(frame, path);
-      if (this.#files.has(path) && !this.#places.has(error)) this.#places.set(error, place);
-      return [`\n    at ${lineOf(frame, place)}`];
+      const isOfUser = this.#files.has(path);
+      if (isOfUser && !this.#places.has(error)) this.#places.set(error, place);
+      // As Node writes them, since Playwright looks for its own. Paths are cleaned where a stack is shown.
+      return [`\n    at ${isOfUser ? lineOf(frame, place) : String(frame)}`];
     });
     return `${headline(error)}${lines.join('')}`;
   }
@@ -96,6 +120,13 @@ function isA<T>(kind: new (...args: never[]) => T, thrown: unknown): thrown is T
     return false;
   }
 }
+
+/** What no script may do, in the words of the system alone. */
+export const namingWalls = (message: string): string =>
+  message.replace(
+    /\blisten E(ACCES|PERM): [^\n(]*/,
+    (text) => `${text.trimEnd()} (scripts may not listen for connections)`,
+  );
 
 /** One line. Anything may be thrown, also what throws when it is looked at. */
 export function describe(thrown: unknown): string {

@@ -1,5 +1,5 @@
-import { realpathSync } from 'node:fs';
-import { basename, dirname, join, sep } from 'node:path';
+import { existsSync, realpathSync } from 'node:fs';
+import { basename, dirname, isAbsolute, join, sep } from 'node:path';
 
 /** Where a place in the user's files is, as their author knows it: `/setup.js`. */
 export interface Place {
@@ -23,6 +23,11 @@ export class UserFiles {
 
   has(path: string): boolean {
     return path.startsWith(this.root + sep);
+  }
+
+  /** Whether a path as it is shown may be one of the user's files. */
+  isShown(path: string): boolean {
+    return isAbsolute(path) && existsSync(join(this.root, path));
   }
 
   shown(path: string): string {

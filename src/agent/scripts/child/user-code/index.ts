@@ -4,7 +4,7 @@
  * thrown and where, and notice of calls that end the process. Hides Node's module loading, stack frames,
  * and every path of this machine.
  */
-export { Unusable } from './errors.ts';
+export { namingWalls, Unusable } from './errors.ts';
 export { OWN_FOLDER, UserFiles, type Place } from './files.ts';
 export { resources, untilIdle } from './idle.ts';
 export type { Printer } from './print.ts';

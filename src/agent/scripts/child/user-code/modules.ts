@@ -4,10 +4,13 @@ import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { constants, Script } from 'node:vm';
 import type { Compiled, Compiler } from './compile.ts';
-import type { UserFiles } from './files.ts';
+import type { Place, UserFiles } from './files.ts';
 
 /** Something that a script asked for is not there. */
-export class Missing extends Error {}
+export class Missing extends Error {
+  /** Of the import statement that asked for it; a call is in the stack. */
+  place: Place | undefined;
+}
 
 interface UserModule {
   exports: unknown;
@@ -30,6 +33,8 @@ export class Modules {
   /** Packages that can only be imported, as far as import statements have named them. */
   readonly #imported = new Map<string, unknown>();
   readonly #maps = new Map<string, SourceMap>();
+  /** What runs first: a script may ask whether it was called itself. */
+  #main: UserModule | undefined;
 
   constructor(files: UserFiles, compiler: Compiler, runtimeId: string) {
     this.#files = files;
@@ -43,14 +48,29 @@ export class Modules {
 
   /** Runs a script, also one that ran before. */
   async run(entry: string): Promise<void> {
-    await this.#start(join(this.#files.root, entry), { exports: {}, running: undefined }, []);
+    this.#main = { exports: {}, running: undefined };
+    await this.#start(join(this.#files.root, entry), this.#main, []);
   }
 
   /** @param importers those that wait for it: a circle gets what is there so far */
   async #start(file: string, module: UserModule, importers: readonly string[]): Promise<void> {
     const compiled = this.#compile(file);
-    for (const specifier of compiled.imports) await this.#prepare(specifier, file, [...importers, file]);
+    for (const specifier of compiled.imports) {
+      await this.#prepare(specifier, file, [...importers, file]).catch((error: unknown) => {
+        if (error instanceof Missing) error.place ??= this.#placeOf(specifier, file);
+        throw error;
+      });
+    }
     await this.#call(compiled, file, module);
+  }
+
+  /** The statement that names a module. */
+  #placeOf(specifier: string, file: string): Place | undefined {
+    const lines = readFileSync(file, 'utf8').split('\n');
+    const index = lines.findIndex(
+      (line) => line.includes(`'${specifier}'`) || line.includes(`"${specifier}"`),
+    );
+    return index < 0 ? undefined : { file: this.#files.shown(file), line: index + 1, column: 1 };
   }
 
   #compile(file: string): Compiled {
@@ -64,6 +84,7 @@ export class Modules {
     const require = Object.assign((specifier: unknown) => this.#require(specifier, file), {
       resolve: (specifier: string) => this.#fileOf(specifier, file) ?? nativeRequire(file).resolve(specifier),
       cache: {},
+      main: this.#main,
     });
     const load = (specifier: unknown): Promise<unknown> => this.#import(String(specifier), file);
     const meta = { url: pathToFileURL(file).href, filename: file, dirname: dirname(file) };

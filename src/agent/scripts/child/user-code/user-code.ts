@@ -16,6 +16,8 @@ export class UserCode {
   readonly #send: (message: FromScript) => void;
   /** Told what nobody catches while it is set. */
   onUncaught: ((thrown: unknown) => void) | undefined;
+  /** Told the code before a script ends its process, while it is set. True: the job is done, and no more is said. */
+  onEnd: ((code: number) => boolean) | undefined;
 
   constructor({ folder, runtime }: Pick<WarmUp, 'folder' | 'runtime'>, send: (message: FromScript) => void) {
     this.#send = send;
@@ -48,6 +50,7 @@ export class UserCode {
   /** Calls that end the process are told, with their place, before they are made. */
   watchEnds(): void {
     const tell = (call: string, code: number): void => {
+      if (this.onEnd?.(code) === true) return;
       const error = { message: `${call} ended the process`, ...this.errors.here() };
       this.printer.settle();
       this.#send({ t: 'leaving', call, code, error });
@@ -61,6 +64,8 @@ export class UserCode {
     };
     process.abort = () => {
       tell('process.abort()', 134);
+      // Without the stack that Node prints of itself.
+      kill(process.pid, 'SIGABRT');
       return abort();
     };
     process.kill = (pid, signal) => {
