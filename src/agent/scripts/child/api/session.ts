@@ -23,6 +23,7 @@ export class ApiSession {
   constructor(warmUp: WarmUp, send: (message: FromScript) => void) {
     this.#send = send;
     this.#code = new UserCode(warmUp, send);
+    if (warmUp.isSpare) this.#code.warm();
     this.#globals.request = undefined;
     this.#globals.response = undefined;
   }

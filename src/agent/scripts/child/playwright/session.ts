@@ -77,6 +77,7 @@ export class PlaywrightSession {
   /** While nobody waits. Most browser checks start the browser that is started here. */
   #getAhead(): void {
     this.#library.loadTests();
+    this.#code.warm();
     if (this.#warmUp.browser !== null) this.#hooks.launchAhead(launchOptions('chromium', {}, this.#policy));
   }
 

@@ -14,6 +14,7 @@ export class UserCode {
   readonly variables: Variables;
   readonly printer: Printer;
   readonly #send: (message: FromScript) => void;
+  readonly #compiler: Compiler;
   /** Told what nobody catches while it is set. */
   onUncaught: ((thrown: unknown) => void) | undefined;
   /** Told the code before a script ends its process, while it is set. True: the job is done, and no more is said. */
@@ -22,12 +23,18 @@ export class UserCode {
   constructor({ folder, runtime }: Pick<WarmUp, 'folder' | 'runtime'>, send: (message: FromScript) => void) {
     this.#send = send;
     this.files = new UserFiles(folder, runtime.modules);
-    this.modules = new Modules(this.files, new Compiler(runtime.modules), runtime.id);
+    this.#compiler = new Compiler(runtime.modules);
+    this.modules = new Modules(this.files, this.#compiler, runtime.id);
     this.errors = new Errors(this.files, this.modules);
     this.variables = new Variables((value) => send({ t: 'secret', value }));
     this.printer = new Printer((level, text) =>
       send({ t: 'log', at: Date.now(), level, text: this.files.clean(text) }),
     );
+  }
+
+  /** While nobody waits: makes the first file that has to be translated as quick as the next. */
+  warm(): void {
+    this.#compiler.warm();
   }
 
   watchUncaught(): void {
