@@ -9,6 +9,7 @@ const variables = variablesOf([
   { key: 'LOOP', value: '{{HOST}}' },
   { key: 'TWICE', value: 'first' },
   { key: 'TWICE', value: 'second' },
+  { key: 'GROUP_BASE_URL', value: 'https://base.test:8443' },
 ]);
 const fill = (text: string): string => fillTemplate(text, variables);
 
@@ -16,6 +17,7 @@ describe('variables', () => {
   test.each([
     ['https://{{HOST}}/x', 'https://api.example.com/x'],
     ['{{ HOST }}', 'api.example.com'],
+    ['{{GROUP_BASE_URL}}/x?q={{ODD}}', 'https://base.test:8443/x?q=a%20b%26c%2F%C3%BC'],
     ['{{ODD}}', 'a%20b%26c%2F%C3%BC'],
     ['{{{ODD}}}', 'a b&c/ü'],
     ['{{TWICE}}', 'second'],

@@ -14,14 +14,17 @@ const TEMPLATE = /\{\{\{([^{}]*)\}\}\}|\{\{([^{}]*)\}\}/g;
 const NAME = /^[\p{L}_][\p{L}\p{N}_.-]*$/u;
 const MOMENT = /^moment((?:\s+(?:"[^"]*"|'[^']*'))*)$/;
 
+/** The base address of the check's group: `{{GROUP_BASE_URL}}/path` is how addresses begin. */
+const ADDRESS = 'GROUP_BASE_URL';
+
 /** `known`: unknown variables stay as they are. `generated`: variables do; only the other forms are filled. */
 export type Fill = 'all' | 'known' | 'generated';
 
 /**
- * Fills `{{NAME}}` with the variable's value, URI-encoded, and `{{{NAME}}}` with the value as it is;
- * an unknown variable is empty. Besides variables: `$UUID`, `$RANDOM_NUMBER` (0–10000) and
- * `moment "FORMAT"` or `moment "2 days ago" "FORMAT"`, in UTC. Nothing is executed; braces around
- * anything else stay as they are. Values are not filled in again.
+ * Fills `{{NAME}}` with the variable's value, URI-encoded, and `{{{NAME}}}` with the value as it is, as
+ * the group's base address always is; an unknown variable is empty. Besides variables: `$UUID`,
+ * `$RANDOM_NUMBER` (0–10000) and `moment "FORMAT"` or `moment "2 days ago" "FORMAT"`, in UTC. Nothing is
+ * executed; braces around anything else stay as they are. Values are not filled in again.
  *
  * @param doubleBraces `raw` where the whole text is encoded afterwards
  */
@@ -33,9 +36,11 @@ export function fillTemplate(
 ): string {
   if (!text.includes('{{')) return text;
   return text.replace(TEMPLATE, (whole, raw: string | undefined, encoded: string | undefined) => {
-    const value = valueOf((raw ?? encoded ?? '').trim(), variables, fill);
+    const expression = (raw ?? encoded ?? '').trim();
+    const value = valueOf(expression, variables, fill);
     if (value === undefined) return whole;
-    return raw === undefined && doubleBraces === 'encoded' ? encodeURIComponent(value.toWellFormed()) : value;
+    const isEncoded = raw === undefined && doubleBraces === 'encoded' && expression !== ADDRESS;
+    return isEncoded ? encodeURIComponent(value.toWellFormed()) : value;
   });
 }
 
