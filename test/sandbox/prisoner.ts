@@ -1,6 +1,7 @@
 import { Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { getSystemErrorName } from 'node:util';
+import { compileFunction } from 'node:vm';
 import koffi from 'koffi';
 
 /** Runs the texts that come over its channel and answers with what they return or throw. */
@@ -31,7 +32,7 @@ for await (const line of createInterface(channel)) {
   const text = JSON.parse(line) as string;
   let answer;
   try {
-    const body = new Function('load', 'outcome', 'call', `return (async () => { ${text} })();`);
+    const body = compileFunction(`return (async () => { ${text} })();`, ['load', 'outcome', 'call']);
     answer = { value: await (body(load, outcome, call) as Promise<unknown>) };
   } catch (error) {
     answer = { error: String(error) };

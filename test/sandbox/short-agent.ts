@@ -4,7 +4,9 @@ import { imprison } from './runner.ts';
 const prisoner = imprison({ profile: 'browser' });
 await prisoner.run(`
   const { spawnSync } = load('node:child_process');
-  spawnSync('/bin/sh', ['-c', 'for i in 1 2 3; do (setsid env -i sleep 1000 &) ; done']);
+  const script = 'for i in 1 2 3; do (setsid env -i sleep 100 &) ; done';
+  spawnSync('/bin/sh', ['-c', script], { stdio: 'ignore' });
   return 1;`);
 process.stdout.write(String(prisoner.child.pid));
-setInterval(() => {}, 1000);
+// Nobody may be left to kill it.
+setTimeout(() => process.exit(), 30_000);

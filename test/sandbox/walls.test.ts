@@ -184,7 +184,7 @@ describe.skipIf(state !== 'full')('behind the walls', () => {
     };
     expect(found).toMatchObject({ env: ['HOME', 'PATH', 'TMPDIR'], ppid: process.pid });
     expect(found.limits).toMatch(/core file size\s+0\s+0/);
-    expect(found.limits).toMatch(/data size\s+1073741824\s+1073741824/);
+    expect(found.limits).toMatch(/data size\s+4294967296\s+4294967296/);
     expect(found.limits).toMatch(/open files\s+4096\s+4096/);
     const after = readFileSync(`/proc/${prisoner.child.pid}/status`, 'utf8');
     expect(status).toBeTruthy();
@@ -193,6 +193,38 @@ describe.skipIf(state !== 'full')('behind the walls', () => {
     expect(after).toMatch(/NoNewPrivs:\s+1/);
     expect(after).toMatch(/Seccomp:\s+2/);
     expect(readFileSync(`/proc/${prisoner.child.pid}/oom_score_adj`, 'utf8').trim()).toBe('900');
+  });
+
+  test('jobs of an agent that is root are users of their own, and the kernel counts their threads', async () => {
+    const limits = { memoryBytes: 2 ** 30, processes: 20, diskBytes: 2 ** 20 };
+    await using one = imprison({ limits });
+    await using other = imprison({ profile: 'browser', limits });
+    await using probe = imprison({ profile: 'probe' });
+    const text = `return {
+      ids: [process.getuid(), process.geteuid()], groups: process.getgroups(),
+      threads: /Max processes +([0-9]+)/.exec(load('node:fs').readFileSync('/proc/self/limits', 'utf8'))[1],
+      own: await outcome(() => load('node:fs').writeFileSync('own', '')) };`;
+    type Found = { ids: number[]; groups: number[]; threads: string; own: string };
+    const found = await Promise.all([one, other, probe].map(async (each) => (await each.run(text)) as Found));
+    const [first, second, ours] = found.map(({ ids }) => ids[0]!);
+    expect(found.map(({ own }) => own)).toEqual(['done', 'done', 'done']);
+    expect(ours).toBe(process.getuid?.());
+    if (ours !== 0) return expect(first).toBe(ours);
+    expect(new Set([first, second, 0]).size).toBe(3);
+    expect(found[0]).toEqual({
+      ids: [first, first],
+      groups: [expect.any(Number)],
+      threads: '320',
+      own: 'done',
+    });
+    const kept = await one.run(`
+      const fs = load('node:fs');
+      return [
+        call(117, 0, 0, 0), call(119, 0, 0, 0),
+        await outcome(() => fs.chownSync('own', 0, 0)),
+        await outcome(() => fs.readdirSync('/proc/' + process.ppid + '/fd')),
+      ];`);
+    expect(kept).toEqual(['EPERM', 'EPERM', 'EPERM', 'EACCES']);
   });
 
   test('a probe pings behind the walls where the kernel lets it', async () => {

@@ -3,10 +3,11 @@ import { Duplex, type Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import { endMarked } from './ending.ts';
 import { canGainPrivileges, canPingWalled } from './kernel.ts';
+import { giveBack, giveTo, takeUser } from './job-user.ts';
 import { launch, launchBare } from './launch.ts';
-import { nextMarker, type Marker } from './marker.ts';
+import { nextMarker } from './marker.ts';
 import { nodeArguments } from './node-flags.ts';
-import { planFor, type Mechanisms } from './plan.ts';
+import { LEAST, planFor, type Mechanisms, type Start } from './plan.ts';
 import { ROOMS, type Profile } from './profiles.ts';
 import { wallsAreRequired } from './report.ts';
 import { trial } from './trial.ts';
@@ -75,6 +76,11 @@ export interface Child {
   readonly exceeded: Promise<Excess>;
   /** Sum over the job's processes. */
   usage(): Usage;
+  /**
+   * Hands over what the agent wrote below the job's folder. Only before user code runs there: it may run as
+   * a user of its own, who gets what is in the folder when the child starts.
+   */
+  give(path: string): void;
   /** Ends the child with everything it started, without waiting. */
   kill(): void;
   /**
@@ -89,16 +95,20 @@ export interface Child {
 /** Starts `program` behind the walls. A start that fails is reported by `exited`. */
 export function startChild(program: ChildProgram): Child {
   const { node = process.execPath, folder, profile } = program;
-  const { mechanisms } = trial();
-  const marker = nextMarker();
+  const mechanisms = mechanismsFor(program);
   const env = folder === undefined ? program.env : { ...program.env, HOME: folder, TMPDIR: folder };
-  const start = { node, args: nodeArguments(program), env, marker };
+  const user = mechanisms?.users && profile !== 'probe' ? takeUser(program, node) : null;
+  if (mechanisms?.users && profile !== 'probe' && user === null && wallsAreRequired()) {
+    throw new Error(
+      'SANDBOX=require: other users than root cannot read what this job needs; move it out of folders that are closed',
+    );
+  }
+  if (user !== null && folder !== undefined) giveTo(user, folder);
+  const start = { node, args: nodeArguments(program), env, marker: nextMarker(), user };
   const options = { cwd: folder ?? '/', stdio: STDIO[ROOMS[profile].prints ? 'prints' : 'silent'] };
   const child =
-    mechanisms === null
-      ? launchBare(start, options)
-      : launch(planFor(program, start, mechanismsFor(program, mechanisms)), options);
-  return handleOf(child, program, marker);
+    mechanisms === null ? launchBare(start, options) : launch(planFor(program, start, mechanisms), options);
+  return handleOf(child, program, start);
 }
 
 const STDIO: Record<'prints' | 'silent', StdioOptions> = {
@@ -107,17 +117,22 @@ const STDIO: Record<'prints' | 'silent', StdioOptions> = {
 };
 
 /**
+ * Null: without the launcher, where this machine has none. On Linux only our own code may start without
+ * it: user code would have no mark there, and whatever it starts could never be ended.
+ *
  * Where ICMP needs the privilege of the ping program, a process behind these walls could not ping: no
  * program gets more privileges there. It runs our own code only, and keeps the other walls.
  */
-function mechanismsFor({ may }: ChildProgram, mechanisms: Mechanisms): Mechanisms {
+function mechanismsFor({ may, profile }: ChildProgram): Mechanisms | null {
+  const { mechanisms } = trial();
+  if (mechanisms === null) return process.platform === 'linux' && profile !== 'probe' ? LEAST : null;
   if (!may.includes('ping') || wallsAreRequired() || canPingWalled() || !canGainPrivileges()) {
     return mechanisms;
   }
-  return { landlock: 0, filter: false, noNewPrivileges: false };
+  return { ...LEAST, noNewPrivileges: false };
 }
 
-function handleOf(child: ChildProcess, program: ChildProgram, marker: Marker): Child {
+function handleOf(child: ChildProcess, program: ChildProgram, { marker, user }: Start): Child {
   const words = keepTail(child.stderr!);
   const channel = child.stdio[3];
   if (!(channel instanceof Duplex)) throw new TypeError('file descriptor 3 of the child is not a channel');
@@ -151,6 +166,7 @@ function handleOf(child: ChildProcess, program: ChildProgram, marker: Marker): C
     try {
       await endMarked(marker, child.pid);
       await exited;
+      if (user !== null) giveBack(user);
     } finally {
       watch.stop();
     }
@@ -165,6 +181,7 @@ function handleOf(child: ChildProcess, program: ChildProgram, marker: Marker): C
     lastWords: words,
     exceeded: exceeded.promise,
     usage: () => watch.usage(),
+    give: (path) => (user === null ? undefined : giveTo(user, path)),
     kill,
     end,
   };

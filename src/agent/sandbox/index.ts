@@ -18,6 +18,7 @@ export { installedFiles } from './installed-files.ts';
 export { canNestChromiumSandbox } from './nested-sandbox.ts';
 export { requireWalls, sandboxReport, type SandboxReport } from './report.ts';
 export type { Profile } from './profiles.ts';
+export { letJobsPass } from './job-user.ts';
 export { removeFolder } from './remove-folder.ts';
 export { sweepMarkers } from './sweep.ts';
 export type { Excess, Usage } from './watchdog.ts';

@@ -14,7 +14,7 @@ const PR_SET_CHILD_SUBREAPER = 36;
 const WNOHANG = 1;
 const LANDLOCK_CREATE = 444;
 const LANDLOCK_VERSION = 1;
-const CAP_NET_RAW = 13n;
+const CAP_NET_RAW = 13;
 
 /**
  * What the agent does for itself, once at its start. Its memory, environment and open files are closed
@@ -41,7 +41,13 @@ export function landlockVersion(): number {
 export function canPingWalled(): boolean {
   const fd = Number(socket(2, 2, 1));
   if (fd >= 0) close(fd);
-  return fd >= 0 || (BigInt(`0x${ownStatus('CapEff') || '0'}`) & (1n << CAP_NET_RAW)) !== 0n;
+  return fd >= 0 || hasCapabilities([CAP_NET_RAW]);
+}
+
+/** Whether the agent has all of these privileges, by their numbers. */
+export function hasCapabilities(numbers: readonly number[]): boolean {
+  const effective = BigInt(`0x${ownStatus('CapEff') || '0'}`);
+  return numbers.every((number) => (effective & (1n << BigInt(number))) !== 0n);
 }
 
 /** Whether programs with a privilege of their own, such as ping, still get it from us. */

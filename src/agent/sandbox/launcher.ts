@@ -18,6 +18,8 @@ export interface Plan {
   /** Soft and hard at once; lowered to what the process may have, but for the mark. */
   limits: { resource: number; value: string; exact?: true }[];
   oomScore: number;
+  /** Who it becomes; null: it stays who the agent is. */
+  user: { uid: number; gid: number } | null;
   /** Capabilities that stay, by number; all others are given up. */
   keepCapabilities: number[];
   noNewPrivileges: boolean;
@@ -76,6 +78,9 @@ const prctl = libc.func('int prctl(int, unsigned long, unsigned long, unsigned l
 const prctlPointer = libc.func('int prctl(int, unsigned long, void *, unsigned long, unsigned long)');
 const getrlimit = libc.func('int getrlimit(int, _Out_ void *)');
 const setrlimit = libc.func('int setrlimit(int, void *)');
+const setgroups = libc.func('int setgroups(size_t, void *)');
+const setresgid = libc.func('int setresgid(unsigned int, unsigned int, unsigned int)');
+const setresuid = libc.func('int setresuid(unsigned int, unsigned int, unsigned int)');
 const capset = libc.func('int capset(void *, void *)');
 const fcntl = libc.func('int fcntl(int, int, int)');
 const dup2 = libc.func('int dup2(int, int)');
@@ -117,13 +122,23 @@ function dieWithParent(): void {
   if (process.ppid !== plan.parent) process.kill(process.pid, 'SIGKILL');
 }
 
-function dropCapabilities(): void {
+function becomeUser({ uid, gid }: NonNullable<Plan['user']>): void {
+  done(setgroups(0, null), 'user of the job');
+  done(setresgid(gid, gid, gid), 'user of the job');
+  done(setresuid(uid, uid, uid), 'user of the job');
+}
+
+/** What a program that it starts could gain. */
+function dropBounds(): void {
   const kept = new Set(plan.keepCapabilities);
   prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
   for (let capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; capability++) {
     // Without the privilege to give them up there is none to be gained: no new privileges.
     if (!kept.has(capability)) prctl(PR_CAPBSET_DROP, capability, 0, 0, 0);
   }
+}
+
+function dropCapabilities(): void {
   const header = Buffer.alloc(8);
   header.writeUInt32LE(CAPABILITY_VERSION, 0);
   // Twice effective, permitted, inheritable.
@@ -183,6 +198,9 @@ function launch(): void {
   setLimits();
   // Before anything of the agent when memory runs out.
   writeFileSync('/proc/self/oom_score_adj', String(plan.oomScore));
+  dropBounds();
+  if (plan.user !== null) becomeUser(plan.user);
+  // A change of the user takes the signal off.
   dieWithParent();
   dropCapabilities();
   if (plan.noNewPrivileges) done(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 'no new privileges');

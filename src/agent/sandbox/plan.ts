@@ -15,9 +15,18 @@ import {
   SOCKETS_AND_PIPES,
   WRITE,
 } from './landlock.ts';
+import type { JobUser } from './job-user.ts';
 import type { LandlockPlan, Plan } from './launcher.ts';
 import type { Marker } from './marker.ts';
-import { FILE_BYTES, OOM_SCORE, OPEN_FILES, PROCESSES_OF_USER, ROOMS } from './profiles.ts';
+import {
+  FILE_BYTES,
+  OOM_SCORE,
+  OPEN_FILES,
+  PROCESSES,
+  ROOMS,
+  THREADS_EACH,
+  THREADS_OF_USER,
+} from './profiles.ts';
 import { PROCESSORS } from './syscalls.ts';
 
 /** What the kernel of this machine offers. */
@@ -27,6 +36,21 @@ export interface Mechanisms {
   filter: boolean;
   /** False where a program with a privilege of its own must keep it. */
   noNewPrivileges: boolean;
+  /** Jobs can have users of their own. */
+  users: boolean;
+}
+
+/** A mark and limits: without them nothing of a job can be found and ended. */
+export const LEAST: Mechanisms = { landlock: 0, filter: false, noNewPrivileges: true, users: false };
+
+/** What is to be started, and as whom. */
+export interface Start {
+  node: string;
+  args: string[];
+  env: Readonly<Record<string, string>>;
+  marker: Marker;
+  /** Null: as the agent itself. */
+  user: JobUser | null;
 }
 
 const RLIMIT = { FSIZE: 1, DATA: 2, CORE: 4, NPROC: 6, NOFILE: 7, RTTIME: 15 } as const;
@@ -65,18 +89,15 @@ const LOADERS = ['/lib64/ld-linux-x86-64.so.2', '/lib/ld-linux-aarch64.so.1', '/
 const DEVICES = ['/dev/null', '/dev/zero', '/dev/full', '/dev/random', '/dev/urandom'];
 
 /** The whole plan of the walls around one program. */
-export function planFor(
-  program: ChildProgram,
-  start: { node: string; args: string[]; env: Readonly<Record<string, string>>; marker: Marker },
-  mechanisms: Mechanisms,
-): Plan {
-  const { marker, node, args, env } = start;
+export function planFor(program: ChildProgram, start: Start, mechanisms: Mechanisms): Plan {
+  const { user, node, args, env } = start;
   const ping = program.may.includes('ping');
   return {
     ffi: ffiBinding(),
     parent: process.pid,
-    limits: limitsOf(program, marker),
+    limits: limitsOf(program, start),
     oomScore: OOM_SCORE,
+    user,
     keepCapabilities: ping ? [CAP_NET_RAW] : [],
     noNewPrivileges: mechanisms.noNewPrivileges,
     landlock: landlockOf(program, node, mechanisms),
@@ -85,14 +106,14 @@ export function planFor(
   };
 }
 
-function limitsOf({ profile, folder, limits }: ChildProgram, marker: Marker): Plan['limits'] {
+function limitsOf({ profile, folder, limits }: ChildProgram, { marker, user }: Start): Plan['limits'] {
   const file = folder === undefined ? 0 : Math.min(limits?.diskBytes ?? FILE_BYTES, FILE_BYTES);
   const values = [
     // A core dump would hold what targets sent.
     [RLIMIT.CORE, 0],
     [RLIMIT.FSIZE, file],
     [RLIMIT.DATA, ROOMS[profile].dataGb * GB],
-    [RLIMIT.NPROC, PROCESSES_OF_USER],
+    [RLIMIT.NPROC, user === null ? THREADS_OF_USER : (limits?.processes ?? PROCESSES) * THREADS_EACH],
     [RLIMIT.NOFILE, OPEN_FILES],
   ] as const;
   return [
@@ -115,7 +136,9 @@ function landlockOf(program: ChildProgram, node: string, { landlock }: Mechanism
         READ,
         packagesAbove([...readable, fileURLToPath(entry), ...(folder === undefined ? [] : [folder])]),
       ),
-      // Not its folders: which processes there are, and what files each has open.
+      // Not its folders: which processes there are, and what files each has open. Chromium does not run
+      // without its own. Of the agent's it gets none: they are of another user, or of root (hardenSelf).
+      // Only where user code runs as root, which the report complains of, it sees how many there are.
       ...give(room.systemPrograms ? READ : READ_FILES, ['/proc']),
       ...give(EXECUTE, [node, ...LOADERS, ...executable]),
       ...give(DEVICE, DEVICES),

@@ -62,10 +62,17 @@ export const ROOMS: Readonly<Record<Profile, Room>> = {
 /** Sockets of 64 runs with both address families and a resolver each stay far below this. */
 export const OPEN_FILES = 4096;
 /**
- * Counts every thread of the same user on the whole host, other containers included: loose. The watched
- * number of the job's processes is the limit that binds.
+ * Where jobs have no users of their own it counts every thread of the agent's on the whole host, other
+ * containers included: loose. The watched number of the job's processes is the limit that binds.
  */
-export const PROCESSES_OF_USER = 16_384;
+export const THREADS_OF_USER = 16_384;
+/** Of a job without limits. */
+export const PROCESSES = 64;
+/**
+ * The kernel counts threads. Node has 11, Chromium's processes have 6 to 30: a job comes to its watched
+ * number of processes first, and a bomb comes to this before it is looked at.
+ */
+export const THREADS_EACH = 16;
 /** One file. Their sum is watched. */
 export const FILE_BYTES = 512 * 1024 * 1024;
 /** What the kernel ends first when memory runs out. */

@@ -15,6 +15,8 @@ export interface SandboxReport {
 const MEANING: Readonly<Record<Wall, string>> = {
   limits: 'Limits: they could not be set, so the processes of a job carry no mark',
   privileges: 'Privileges: user code keeps some',
+  users:
+    'Users: user code runs as root; start the agent as another user, or install it where all users may read it',
   files: 'Files: user code can read what the agent can',
   ports: 'Ports: user code can connect to any TCP port',
   signals: 'Signals: user code can signal the agent',

@@ -47,6 +47,7 @@ const found = {
   signals: refuses(() => process.kill(process.ppid, 0), 'EPERM'),
   systemCalls: systemCallRefused(),
   limits: readFileSync('/proc/self/limits', 'utf8'),
-  privileges: !/^NoNewPrivs:\s+1/m.test(status) || !/^CapEff:\s+0+$/m.test(status),
+  privileges: /^NoNewPrivs:\s+1/m.test(status) && /^CapEff:\s+0+$/m.test(status),
+  users: process.getuid?.() !== 0,
 };
 process.stdout.write(JSON.stringify(found));

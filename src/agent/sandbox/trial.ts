@@ -3,6 +3,7 @@ import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { messageOf } from '../../kit/errors.ts';
 import type { ChildProgram } from './child.ts';
+import { canChangeUsers, giveBack, takeUser } from './job-user.ts';
 import { landlockVersion } from './kernel.ts';
 import { launcherArguments } from './launch.ts';
 import type { Plan } from './launcher.ts';
@@ -19,16 +20,14 @@ export interface Trial {
   complaints: string[];
 }
 
-export type Wall = 'limits' | 'privileges' | 'files' | 'ports' | 'signals' | 'systemCalls';
+export type Wall = 'limits' | 'privileges' | 'users' | 'files' | 'ports' | 'signals' | 'systemCalls';
 
-type Findings = Record<Exclude<Wall, 'limits' | 'privileges'>, boolean> & {
-  limits: string;
-  privileges: boolean;
-};
+type Findings = Record<Exclude<Wall, 'limits'>, boolean> & { limits: string };
 
 const NOTHING = {
   limits: false,
   privileges: false,
+  users: false,
   files: false,
   ports: false,
   signals: false,
@@ -37,7 +36,7 @@ const NOTHING = {
 const HERE = import.meta.url;
 const CHILD = new URL(HERE.endsWith('.ts') ? './trial-child.ts' : './trial-child.js', HERE);
 /** On a machine that is busy with something else. */
-const TRIAL_MS = 20_000;
+const TRIAL_MS = 30_000;
 
 let made: Trial | undefined;
 
@@ -54,11 +53,15 @@ function makeTrial(): Trial {
       landlock: landlockVersion(),
       filter: PROCESSORS[process.arch] !== undefined,
       noNewPrivileges: true,
+      users: canChangeUsers(),
     };
     for (;;) {
-      const { holds, complaint } = attempt(mechanisms);
+      const { holds, complaint, isUndecided } = attempt(mechanisms);
       if (complaint === undefined) return { mechanisms, holds, complaints };
       complaints.push(complaint);
+      // A machine without time or processes says nothing about its kernel: a child whose wall cannot be
+      // built ends, and none runs without.
+      if (isUndecided) return { mechanisms, holds, complaints };
       const less = without(mechanisms, complaint);
       if (less === undefined) return { mechanisms: null, holds, complaints };
       mechanisms = less;
@@ -71,31 +74,37 @@ function makeTrial(): Trial {
 /** What is left when the launcher could not do one step. */
 function without(mechanisms: Mechanisms, complaint: string): Mechanisms | undefined {
   if (mechanisms.landlock > 0 && /Landlock/.test(complaint)) return { ...mechanisms, landlock: 0 };
+  if (mechanisms.users && /user of the job/.test(complaint)) return { ...mechanisms, users: false };
   if (mechanisms.filter && /filter of system calls/.test(complaint)) return { ...mechanisms, filter: false };
   return undefined;
 }
 
-function attempt(mechanisms: Mechanisms): { holds: Trial['holds']; complaint?: string } {
+interface Attempt {
+  holds: Trial['holds'];
+  complaint?: string;
+  /** The machine was not able to try. */
+  isUndecided?: boolean;
+}
+
+function attempt(mechanisms: Mechanisms): Attempt {
   const marker = nextMarker();
-  const ran = runPlan(
-    planFor(
-      {
-        ...TRIED,
-        profile: 'script',
-        may: [],
-        readable: [dirname(fileURLToPath(CHILD)), ffiBinding()],
-        tcpPorts: [],
-      },
-      { node: process.execPath, args: [fileURLToPath(CHILD), ffiBinding()], env: {}, marker },
-      mechanisms,
-    ),
-  );
+  const program: ChildProgram = {
+    ...TRIED,
+    profile: 'script',
+    may: [],
+    readable: [dirname(fileURLToPath(CHILD)), ffiBinding()],
+    tcpPorts: [],
+  };
+  const args = [fileURLToPath(CHILD), ffiBinding()];
+  const user = mechanisms.users ? takeUser(program, process.execPath) : null;
+  const ran = runPlan(planFor(program, { node: process.execPath, args, env: {}, marker, user }, mechanisms));
+  if (user !== null) giveBack(user);
   if (ran.status !== 0) {
     const words = /Error: (.*)/.exec(ran.stderr)?.[1] ?? ran.error?.message ?? `it ended with ${ran.signal}`;
-    return { holds: NOTHING, complaint: words };
+    return { holds: NOTHING, complaint: words, isUndecided: ran.error !== undefined };
   }
-  const { limits, privileges, ...refused } = JSON.parse(ran.stdout) as Findings;
-  return { holds: { ...refused, privileges: !privileges, limits: limits.includes(String(marker)) } };
+  const { limits, ...holds } = JSON.parse(ran.stdout) as Findings;
+  return { holds: { ...holds, limits: limits.includes(String(marker)) } };
 }
 
 const TRIED = { entry: CHILD, env: {}, readable: [], heapMb: 64 } as const;
@@ -108,7 +117,7 @@ export function runWalled(
 ): SpawnSyncReturns<string> | undefined {
   const { mechanisms } = trial();
   if (mechanisms === null) return undefined;
-  const start = { node: file, args, env: {}, marker: nextMarker() };
+  const start = { node: file, args, env: {}, marker: nextMarker(), user: null };
   return runPlan(planFor({ ...TRIED, ...walls }, start, mechanisms));
 }
 

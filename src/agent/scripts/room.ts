@@ -6,7 +6,7 @@ import type { Log } from '../../kit/log.ts';
 import type { EgressProxy, OpenGate } from '../egress/index.ts';
 import { ExecutorFault, type Finished } from '../ports.ts';
 import type { Runtime } from '../runtimes/index.ts';
-import { canNestChromiumSandbox } from '../sandbox/index.ts';
+import { canNestChromiumSandbox, letJobsPass } from '../sandbox/index.ts';
 import { ApiScripts } from './api-scripts.ts';
 import { readDefinition, readApiDefinition, resultIdOf } from './definition.ts';
 import { InstalledRuntimes } from './installed.ts';
@@ -111,6 +111,15 @@ export class ScriptRoom {
 
   async prepare(): Promise<void> {
     const left = await sweepWorkFolder(this.#workDir);
+    const areReached = [this.#options.dataDir, this.#workDir]
+      .map((folder) => letJobsPass(folder))
+      .every(Boolean);
+    if (!areReached) {
+      this.#options.log.warn(
+        { folder: this.#workDir },
+        'user code runs as root, since no other user gets to this folder; set AGENT_DATA_DIR to another one',
+      );
+    }
     if (left > 0) this.#options.log.info({ folders: left }, 'removed what earlier jobs left behind');
   }
 

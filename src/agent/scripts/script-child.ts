@@ -1,12 +1,15 @@
+import { join } from 'node:path';
 import { sleep } from '../../kit/clock.ts';
 import { messageOf } from '../../kit/errors.ts';
 import type { OpenGate } from '../egress/index.ts';
 import { LineReader } from '../lines.ts';
 import type { Runtime } from '../runtimes/index.ts';
 import { removeFolder, startChild, type Child, type ChildExit, type ChildProgram } from '../sandbox/index.ts';
+import { writeUserFiles, type UserFile } from './job-folder.ts';
 import { readScriptMessage } from './messages.ts';
 import type { ScriptKind } from './program.ts';
 import type { FromScript, LogLevel, ToScript, WarmUp } from './protocol.ts';
+import { startErrorIn } from './start-error.ts';
 
 /** One message: the findings of a long run at most. */
 const MAX_LINE_CHARS = 8 * 1024 * 1024;
@@ -77,7 +80,7 @@ export class ScriptChild {
 
   /** Why it did not become ready. To be asked only before it got a job: user code may print anything. */
   startError(): string {
-    return this.#child.lastWords().trim().split('\n').at(-1) ?? '';
+    return startErrorIn(this.#child.lastWords());
   }
 
   /** From now on everything it says and prints goes there; what it printed before is of nobody. */
@@ -88,6 +91,12 @@ export class ScriptChild {
   send(message: ToScript): void {
     const { channel } = this.#child;
     if (channel.writable) channel.write(`${JSON.stringify(message)}\n`);
+  }
+
+  /** Writes the user's files into its folder. To be called before any of them runs. */
+  async writeFiles(files: readonly UserFile[]): Promise<void> {
+    await writeUserFiles(this.folder, files);
+    this.#child.give(join(this.folder, 'src'));
   }
 
   /** Ends every process of it. Its files are at rest afterwards. */

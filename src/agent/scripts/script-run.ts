@@ -6,7 +6,6 @@ import type { Finished } from '../ports.ts';
 import { removeFolder, type JobLimits } from '../sandbox/index.ts';
 import { createScrubber, secretsOf, type Scrubber } from '../scrub/index.ts';
 import { filesOf, runMessage, type Definition } from './definition.ts';
-import { writeUserFiles } from './job-folder.ts';
 import { JobLog } from './job-log.ts';
 import { judge, type Done, type JobEnd, type Judged, type Leaving } from './outcome.ts';
 import { heapMbOf } from './program.ts';
@@ -53,7 +52,7 @@ export class ScriptRun {
 
   /** @returns undefined when `signal` aborts first. The child has no process any more, but its folder. */
   async carryOut(signal: AbortSignal): Promise<Finished | undefined> {
-    await writeUserFiles(this.#child.folder, filesOf(this.#definition));
+    await this.#child.writeFiles(filesOf(this.#definition));
     const howStarved = this.#around.starvation.measure();
     const begunMs = wallMs();
     this.#child.send(runMessage(this.#job, this.#definition, this.#child.runtime.id));
