@@ -42,6 +42,8 @@ const room = new ScriptRoom({
   folderOf: (resultId) => join(dataDir, resultId),
   log,
   events: { onChange: () => {}, onEnded: () => {} },
+  // As images run it.
+  entry: new URL('../dist/agent/scripts/child/main.js', import.meta.url),
 });
 
 const jobOf = (): Job => ({

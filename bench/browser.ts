@@ -1,4 +1,4 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -12,6 +12,7 @@ import { CpuAccount } from './cpu-account.ts';
 import { median } from './measure.ts';
 import type { Row } from './report.ts';
 
+const root = new URL('..', import.meta.url).pathname;
 const RUNS = 9;
 /** The first ones read files that nobody has read yet. */
 const WARM_UPS = 2;
@@ -57,6 +58,7 @@ export async function benchBrowser(): Promise<Row[]> {
   const account = CpuAccount.open('vedette-bench-probe');
   if (account === undefined) return skipped('processor time of a browser needs root and a writable cgroup');
   await account.close();
+  execFileSync(join(root, 'node_modules/.bin/tsc'), ['-p', join(root, 'src')]);
   const site = createServer((_request, response) => {
     response.setHeader('content-type', 'text/html');
     response.end('<!doctype html><title>t</title><h1>Hello</h1>');

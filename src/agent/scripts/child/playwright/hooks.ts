@@ -39,11 +39,11 @@ type Launch = (
 /** Options that a browser may get, or not need, after its start. */
 const LATE_OPTIONS = new Set(['tracesDir', 'timeout', 'handleSIGINT', 'handleSIGTERM', 'handleSIGHUP']);
 
-/** The same for options that start the same browser. */
+/** The same for options that start the same browser. What is not said is off. */
 const keyOf = (options: LaunchOptions): string =>
   JSON.stringify(
     Object.entries(options)
-      .filter(([name, value]) => value !== undefined && !LATE_OPTIONS.has(name))
+      .filter(([name, value]) => value !== undefined && value !== false && !LATE_OPTIONS.has(name))
       .toSorted(([a], [b]) => (a < b ? -1 : 1)),
   );
 
@@ -134,7 +134,8 @@ export class PlaywrightHooks {
     this.#ahead = undefined;
     const browser = await ahead.browser;
     if (browser === undefined || !browser.isConnected()) return undefined;
-    browser.options.tracesDir = options.tracesDir;
+    // Without, it has a folder of its own.
+    if (options.tracesDir !== undefined) browser.options.tracesDir = options.tracesDir;
     return browser;
   }
 

@@ -28,7 +28,7 @@ interface ConfigLoader {
 interface Client {
   chromium: object;
   _instrumentation: { addListener(listener: object): void };
-  _toImpl(client: object): unknown;
+  _connection: { toImpl(client: object): unknown };
 }
 
 interface TestStep {
@@ -187,7 +187,7 @@ export class Library {
 
   /** Where the client and the browsers meet: both sides live in this process. */
   get serverChromium(): unknown {
-    return this.#client._toImpl(this.#client.chromium);
+    return this.#client._connection.toImpl(this.#client.chromium);
   }
 
   /** What the server side calls a call: a way to give it up, in older versions notes about it. */

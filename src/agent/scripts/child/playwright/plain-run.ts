@@ -6,7 +6,7 @@ import type { PlaywrightHooks } from './hooks.ts';
 import type { Ended } from './test-run.ts';
 
 /** A script is at its end when nothing of it was under way in looks this far apart. */
-const LOOK_MS = 10;
+const LOOK_MS = 5;
 const LOOKS = 3;
 /** A browser that a script leaves open is no work. */
 const OF_BROWSERS = new Set(['ProcessWrap', 'PipeWrap', 'MessagePort', 'Worker']);
