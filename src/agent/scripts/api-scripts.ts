@@ -7,13 +7,14 @@ import {
 } from '../../checks/script-hooks.ts';
 import type { Job } from '../../contract/index.ts';
 import { wallMs } from '../../kit/clock.ts';
+import type { Refusal } from '../egress/index.ts';
 import { ExecutorFault } from '../ports.ts';
 import { createScrubber, secretsOf, type Scrubber } from '../scrub/index.ts';
 import { snippetFiles, variablesOf, type ApiDefinition } from './definition.ts';
 import { JobLog } from './job-log.ts';
 import { judge, type JobEnd, type Leaving } from './outcome.ts';
 import { heapMbOf } from './program.ts';
-import type { FromScript } from './protocol.ts';
+import type { FromScript, ScriptError } from './protocol.ts';
 import type { RunSurroundings } from './script-run.ts';
 import type { ScriptChild } from './script-child.ts';
 
@@ -77,33 +78,34 @@ export class ApiScripts implements ScriptHooks {
     const found = await this.#untilDone(scripts.length * SCRIPT_LIMIT_MS + GRACE_MS);
     const { isStarved } = howStarved();
     this.#signal.throwIfAborted();
-    const refusal = await this.#noteRefusals();
+    const refusals = await this.#noteRefusals();
     const log = this.#log.take(this.scrubber);
     if ('t' in found) {
-      if (found.error !== null && refusal !== undefined) throw new ExecutorFault('TARGET_BLOCKED', refusal);
+      if (found.error !== null) this.#errorOf(failedWith(found.error), refusals, isStarved);
       return { request: found.request, response: found.response, env: found.env, log, error: found.error };
     }
     await this.#child.end();
-    return { request, response, env, log, error: this.#errorOf(found, isStarved) };
+    return { request, response, env, log, error: this.#errorOf(found, refusals, isStarved) };
   }
 
-  /** @returns a sentence about what the policy closed the way to in this phase */
-  async #noteRefusals(): Promise<string | undefined> {
+  /** @returns what the policy closed the way to in this phase */
+  async #noteRefusals(): Promise<Refusal[]> {
     // What was refused was said before the script heard of it, but on another line.
     await new Promise((resolve) => setImmediate(resolve));
     const fresh = this.#child.gate?.refusals.slice(this.#refusalsNoted) ?? [];
     this.#refusalsNoted += fresh.length;
     for (const { sentence } of fresh) this.#log.add('warn', sentence);
-    return fresh[0]?.sentence;
+    return fresh;
   }
 
   /** @throws ExecutorFault when this machine is at fault */
-  #errorOf(end: JobEnd, isStarved: boolean): PhaseAnswer['error'] {
+  #errorOf(end: JobEnd, refusals: Refusal[], isStarved: boolean): PhaseAnswer['error'] {
+    const { gate } = this.#child;
     const facts = {
       ...this.#around.limits,
       timeoutMs: SCRIPT_LIMIT_MS,
       shouldFail: false,
-      gate: this.#child.gate,
+      gate: gate === null ? null : { refusals, wasInterrupted: gate.wasInterrupted },
       heapMb: heapMbOf('api'),
       leaving: this.#leaving,
     };
@@ -134,3 +136,8 @@ export class ApiScripts implements ScriptHooks {
     }
   }
 }
+
+const failedWith = (error: ScriptError): JobEnd => ({
+  how: 'done',
+  done: { t: 'done', startTime: 0, endTime: 0, verdict: 'failed', errors: [error], degraded: [] },
+});

@@ -116,6 +116,8 @@ test('time that ran out is not believed on a starved machine; anything else is',
     verdict: 'error',
     failures: [{ code: 'AGENT_OVERLOADED' }],
   });
+  const overdue = { message: 'the setup script was not finished within 10 s' };
+  expect(judge(done({ verdict: 'failed', errors: [overdue] }), facts, true).verdict).toBe('error');
   expect(judge({ how: 'overdue' }, facts, true).verdict).toBe('error');
   expect(judge(failed, facts, true).verdict).toBe('failed');
   expect(judge(done(), facts, true).verdict).toBe('passed');

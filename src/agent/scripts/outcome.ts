@@ -37,7 +37,7 @@ export interface JobFacts {
 /** Transport failures as Node and Chromium name them: what `onlyOn: NETWORK_ERROR` retries. */
 const NETWORK =
   /\b(ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|EPIPE|socket hang up)\b|net::ERR_(CONNECTION|NAME_|ADDRESS_|TIMED_OUT|EMPTY_RESPONSE|TUNNEL|PROXY|SOCK|NETWORK|INTERNET|SSL|CERT)/;
-const LATE = /\btime(d)?[ -]?out\b|\bTimeoutError\b|\bexceeded while\b/i;
+const LATE = /\bnot finished within\b|\btime(d)?[ -]?out\b|\bTimeoutError\b|\bexceeded while\b/i;
 
 /** A time that ran out proves nothing when this machine stood still for a good part of it. */
 export function judge(end: JobEnd, facts: JobFacts, isStarved: boolean): Judged {

@@ -86,7 +86,7 @@ export async function startApiChild(
     kind: 'api',
     folder: folder.path,
     runtime: { id, modules, browsers },
-    isSpare: true,
+    isSpare: false,
     proxy: null,
     browser: null,
   };

@@ -357,6 +357,14 @@ describe.concurrent('a script that', () => {
     expect(child.log.at(-1)).toMatch(/^warn 990\d\d more lines with \d+ characters were left out$/);
   });
 
+  test('writes to its output directly has nothing that goes on', async (context) => {
+    const child = await started(context, {
+      'setup.js': `process.stdout.write('direct'); process.stderr.write('too');`,
+    });
+    expect((await child.setup('setup.js')).error).toBeNull();
+    expect(child.log).toEqual([]);
+  });
+
   test('takes too long is not waited for', async (context) => {
     const child = await started(context, {
       'setup.js': 'await new Promise((done) => setTimeout(done, 60_000))',

@@ -4,6 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const PATIENCE_MS = 3_000;
 const LOOK_MS = 5;
 
+// Node opens them when somebody first writes to them, and they would count as begun by the script.
+void [process.stdout, process.stderr];
+
 /**
  * Notes what keeps this process alive now. The returned function waits until nothing else does: timers,
  * requests, connections that were begun meanwhile. False when that takes too long.
