@@ -296,17 +296,16 @@ describe('the end of a run from outside', () => {
   const running = (own: Bench): Promise<{ pid: number }> =>
     until('a running job', async () => (await healthOf(own)).scripts.running[0]);
 
-  test('a cancelled run ends with everything that it started', async (context) => {
-    const own = await bench(context);
+  test('a cancelled run ends with everything that it started', async () => {
     const job = stepsJob(daemons);
-    own.service.offer(job);
-    const { pid } = await running(own);
+    b.service.offer(job);
+    const { pid } = await running(b);
     await until('its processes', () => processesUnder(pid).length === 3);
     const started = processesUnder(pid);
-    const result = await own.service.cancel(job);
+    const result = await b.service.cancel(job);
     expect(result.flags).toMatchObject({ isCancelled: true, hasFailures: false });
     expect([pid, ...started].filter(lives)).toEqual([]);
-    expect((await healthOf(own)).scripts.running).toEqual([]);
+    expect((await healthOf(b)).scripts.running).toEqual([]);
   });
 
   test('a drain waits for it', async (context) => {
