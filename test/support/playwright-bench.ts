@@ -1,13 +1,17 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { join } from 'node:path';
+import { afterAll, beforeAll } from 'vitest';
 import { EgressProxy } from '../../src/agent/egress/index.ts';
-import type { Runtime } from '../../src/agent/runtimes/index.ts';
+import { findRuntimes, type Runtime } from '../../src/agent/runtimes/index.ts';
 import { removeFolder } from '../../src/agent/sandbox/index.ts';
 import { ScriptRoom } from '../../src/agent/scripts/index.ts';
 import type { TryReport } from '../../src/checks/execute.ts';
 import type { Artifact, Job } from '../../src/contract/index.ts';
+import { demoSite } from '../../src/cli/demo-site/index.ts';
 import { createLog } from '../../src/kit/log.ts';
 import { scriptJob } from './scripts.ts';
+import { listenOn } from './targets/ports.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
 const MB = 1024 * 1024;
@@ -79,7 +83,12 @@ export interface RunOptions {
   [field: string]: unknown;
 }
 
-/** Runs scripts of browser and multistep checks in an agent's own rooms, with real runtimes and walls. */
+const ROOT = join(import.meta.dirname, '../..');
+
+/**
+ * Runs scripts of browser and multistep checks in an agent's own rooms, with real runtimes and walls. Whatever
+ * they do, no result may show a path of this machine.
+ */
 export class PlaywrightBench implements AsyncDisposable {
   readonly #room: ScriptRoom;
   readonly #egress: EgressProxy;
@@ -87,8 +96,13 @@ export class PlaywrightBench implements AsyncDisposable {
   readonly #ending = new AbortController();
   readonly #kept: Promise<void>;
 
-  /** @param places jobs at once of each kind */
+  readonly #places: number;
+  readonly #waiting: (() => void)[] = [];
+  #running = 0;
+
+  /** @param places runs at once */
   constructor(runtimes: readonly Runtime[], places = 2) {
+    this.#places = places;
     const log = createLog({ level: 'silent', format: 'json', name: 'playwright' });
     this.#egress = new EgressProxy({
       setup: { useOsResolver: false, policy: { blocked: '', allowed: '' } },
@@ -123,21 +137,62 @@ export class PlaywrightBench implements AsyncDisposable {
     const own = Object.entries(env).map(([key, value]) => ({ key, value }));
     const environmentVariables = [...own, ...((spec['environmentVariables'] as object[] | undefined) ?? [])];
     const job = scriptJob(type, script, { ...spec, environmentVariables }, { timeoutMs, ...more });
-    const finished = await this.#room.run(job, new AbortController().signal);
+    const finished = await this.#inPlace(() => this.#room.run(job, new AbortController().signal));
     const { report, files, refused } = finished!;
     const shown = Object.values(report.detail)[0] as Shown;
+    const kept = files.flatMap(({ name, path }) =>
+      existsSync(path) ? [[name, readFileSync(path)] as const] : [],
+    );
+    this.#lookForPaths([report, ...kept.filter(([name]) => name === 'report.json').map(String)]);
     return {
       report,
       verdict: verdictOf(report),
       failures: report.errors.map(({ code, message }) => `${code} ${message}`),
       shown,
       log: shown.jobLog.map(({ level, msg }) => `${level} ${msg}`),
-      files: new Map(
-        files.flatMap(({ name, path }) => (existsSync(path) ? [[name, readFileSync(path)]] : [])),
-      ),
+      files: new Map(kept),
       refused,
     };
   }
+
+  async #inPlace<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#running >= this.#places) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    this.#running++;
+    try {
+      return await work();
+    } finally {
+      this.#running--;
+      this.#waiting.shift()?.();
+    }
+  }
+
+  #lookForPaths(shown: unknown): void {
+    const text = JSON.stringify(shown);
+    for (const path of [ROOT, this.#folder.path]) {
+      const at = text.indexOf(path);
+      if (at >= 0)
+        throw new Error(`a path of this machine is shown: ${text.slice(Math.max(0, at - 100), at + 200)}`);
+    }
+  }
+}
+
+/** A bench for the tests of one file, and the demo shop for its pages. */
+export function usePlaywright(places?: number): { run: PlaywrightBench['run']; site: () => string } {
+  const server = createServer(demoSite());
+  let bench: PlaywrightBench;
+  let site = '';
+  beforeAll(async () => {
+    bench = new PlaywrightBench(findRuntimes(), places);
+    site = `http://127.0.0.1:${await listenOn(server)}`;
+  });
+  afterAll(async () => {
+    await bench[Symbol.asyncDispose]();
+    server.close();
+    server.closeAllConnections();
+  });
+  const run: PlaywrightBench['run'] = (script, options = {}) =>
+    bench.run(script, { ...options, env: { SITE_URL: site, ...options.env } });
+  return { run, site: () => site };
 }
 
 function verdictOf({ flags }: TryReport): string {

@@ -135,10 +135,16 @@ export class ScriptRun {
       runtimeId: this.#child.runtime.id,
       judged,
       detail: this.#findings.detail,
-      log: this.#log.take(this.#scrubber),
+      log: this.#log.take(this.#scrubber).map((line) => ({ ...line, msg: this.#withoutPaths(line.msg) })),
       files,
     });
     return { report: fitting(scrubbedReport(report, this.#scrubber)), files, refused };
+  }
+
+  /** What Node prints when it gives up names files of this machine. */
+  #withoutPaths(text: string): string {
+    const { folder, runtime } = this.#child;
+    return text.replaceAll(runtime.modules, 'node_modules').replaceAll(folder, '~');
   }
 
   /** A verdict without its files is worth more than none. */

@@ -57,17 +57,24 @@ function wordsFor(message: string, runtimeId: string): string {
 }
 
 function placeOf({ location, stack, message }: TestError, files: UserFiles): Partial<ScriptError> {
+  const misspelled = placeOfSyntaxError(stripVTControlCharacters(message ?? ''), files);
+  if (misspelled !== undefined) return misspelled;
   if (location !== undefined && files.has(location.file)) {
     const { file, line, column } = location;
     return { file: files.shown(file), line, column };
   }
-  // A file that cannot be read is named in the message alone: `SyntaxError: /path/script.js: … (3:7)`.
   for (const text of [stack, message]) {
     for (const [, file, line, column] of (text ?? '').matchAll(/(?:file:\/\/)?(\/[^\n():]+):(\d+):(\d+)/g)) {
       if (files.has(file!)) return { file: files.shown(file!), line: Number(line), column: Number(column) };
     }
   }
-  const named = /(\/[^\n():]+): [^\n]*\((\d+):(\d+)\)/.exec(stripVTControlCharacters(message ?? ''));
-  if (named === null || !files.has(named[1]!)) return {};
-  return { file: files.shown(named[1]!), line: Number(named[2]), column: Number(named[3]) + 1 };
+  return {};
+}
+
+/** Babel names the place in its message, `SyntaxError: /path/script.js: … (3:7)`, and counts columns from 0. */
+function placeOfSyntaxError(message: string, files: UserFiles): Partial<ScriptError> | undefined {
+  const [, file = '', line, column] =
+    /^SyntaxError: (\/[^\n():]+): [^\n]*\((\d+):(\d+)\)/.exec(message) ?? [];
+  if (!files.has(file)) return undefined;
+  return { file: files.shown(file), line: Number(line), column: Number(column) + 1 };
 }

@@ -53,9 +53,15 @@ class InProcessWorker {
       if (id !== undefined) this.#host._callbacks.delete(id);
       handler.call(this.#worker, plain(params)).then(
         (result) => waiting?.resolve(result),
-        (error: Error) => waiting?.reject(error),
+        (error: Error) => (waiting === undefined ? this.#crash(error) : waiting.reject(error)),
       );
     });
+  }
+
+  /** Of itself, not of a test: a process would have ended. */
+  #crash({ message, stack }: Error): void {
+    this.#host.emit('teardownErrors', { fatalErrors: [{ message, stack }] });
+    this.#host.emit('exit', { unexpectedly: true, code: 1, signal: null });
   }
 
   async #stop(): Promise<void> {

@@ -86,7 +86,7 @@ export class Errors {
       const isOfUser = this.#files.has(path);
       if (isOfUser && !this.#places.has(error)) this.#places.set(error, place);
       // As Node writes them, since Playwright looks for its own. Paths are cleaned where a stack is shown.
-      return [`\n    at ${isOfUser ? lineOf(frame, place) : String(frame)}`];
+      return [`\n    at ${isOfUser ? lineOf(frame, place) : frame.toString()}`];
     });
     return `${headline(error)}${lines.join('')}`;
   }
