@@ -190,8 +190,8 @@ export function usePlaywright(places?: number): { run: PlaywrightBench['run']; s
     server.close();
     server.closeAllConnections();
   });
-  const run: PlaywrightBench['run'] = (script, options = {}) =>
-    bench.run(script, { ...options, env: { SITE_URL: site, ...options.env } });
+  const run = (script: string, options?: RunOptions): Promise<Ran> =>
+    bench.run(script, { ...options, env: { SITE_URL: site, ...options?.env } });
   return { run, site: () => site };
 }
 

@@ -88,7 +88,7 @@ export class PlaywrightSession {
     this.#code.variables.replaceAll(message.env);
     process.argv = [process.execPath, join(folder, 'src', message.entry)];
     // Files that come with the script are found by their path beside it.
-    enter(join(folder, 'src'));
+    process.chdir(join(folder, 'src'));
     if (message.fullBrowser) {
       this.#code.printer.say(
         'info',
@@ -236,17 +236,4 @@ export class PlaywrightSession {
       return [];
     }
   }
-}
-
-/** Playwright asks where it is whenever it shows an error, also when a script has deleted that folder. */
-function enter(folder: string): void {
-  process.chdir(folder);
-  const cwd = process.cwd.bind(process);
-  process.cwd = () => {
-    try {
-      return cwd();
-    } catch {
-      return folder;
-    }
-  };
 }

@@ -86,7 +86,7 @@ export class Errors {
       const isOfUser = this.#files.has(path);
       if (isOfUser && !this.#places.has(error)) this.#places.set(error, place);
       // As Node writes them, since Playwright looks for its own. Paths are cleaned where a stack is shown.
-      return [`\n    at ${isOfUser ? lineOf(frame, place) : frame.toString()}`];
+      return [`\n    at ${isOfUser ? lineOf(frame, place) : asNodeDoes(frame)}`];
     });
     return `${headline(error)}${lines.join('')}`;
   }
@@ -106,6 +106,8 @@ function lineOf(frame: NodeJS.CallSite, { file, line, column }: Place): string {
   const at = `${file}:${line}:${column}`;
   return name === null ? at : `${words.filter((word) => word !== '').join(' ')} (${at})`;
 }
+
+const asNodeDoes = (frame: { toString(): string }): string => frame.toString();
 
 function pathOf(frame: NodeJS.CallSite): string {
   const name = frame.getFileName() ?? '';
