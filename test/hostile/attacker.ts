@@ -1,5 +1,6 @@
 import { Socket } from 'node:net';
 import { ATTACKS, RIGHTS, type Attack, type Victim } from './attacks.ts';
+import { EGRESS, GATE_RIGHTS, TWO_JOBS } from './neighbours.ts';
 
 export interface Row {
   name: string;
@@ -7,6 +8,9 @@ export interface Row {
   outcome: string;
   open: boolean;
 }
+
+/** By section of the table: what must be stopped, and under `rights` what must not. */
+export type Found = Record<'walls' | 'two jobs' | 'egress' | 'rights', Row[]>;
 
 /** What the kernel, Node's permission system or the absence of the thing say when an attack is stopped. */
 const STOPPED = new Set(
@@ -21,16 +25,23 @@ channel.on('end', () => process.exit(0));
 let received = '';
 channel.setEncoding('utf8').on('data', (text: string) => {
   received += text;
-  if (received.endsWith('\n')) void all(JSON.parse(received) as { victim: Victim; skip: string[] });
+  if (received.endsWith('\n')) void tryAll(JSON.parse(received) as { victim: Victim; skip: string[] });
 });
 
-async function all({ victim, skip }: { victim: Victim; skip: string[] }): Promise<void> {
+async function tryAll({ victim, skip }: { victim: Victim; skip: string[] }): Promise<void> {
   const isMeant = ({ scope }: Attack): boolean => scope === undefined || !skip.includes(scope);
-  const attacks: Row[] = [];
-  for (const attack of ATTACKS.filter(isMeant)) attacks.push(await attempt(attack, victim));
-  const rights: Row[] = [];
-  for (const right of RIGHTS.filter(isMeant)) rights.push(await attempt(right, victim));
-  channel.write(`${JSON.stringify({ attacks, rights })}\n`);
+  const all = async (attacks: readonly Attack[]): Promise<Row[]> => {
+    const rows: Row[] = [];
+    for (const each of attacks.filter(isMeant)) rows.push(await attempt(each, victim));
+    return rows;
+  };
+  const found: Found = {
+    walls: await all(ATTACKS),
+    'two jobs': await all(TWO_JOBS),
+    egress: await all(EGRESS),
+    rights: await all([...RIGHTS, ...GATE_RIGHTS]),
+  };
+  channel.write(`${JSON.stringify(found)}\n`);
 }
 
 async function attempt({ name, run }: Attack, victim: Victim): Promise<Row> {

@@ -29,8 +29,16 @@ export interface Victim {
   stateFile: string;
   workFolder: string;
   appFolder: string;
+  /** What another job's browser is: a process with a pipe to who started it. */
+  browserPid: number;
+  profileFile: string;
+  /** Of the agent itself, such as its health. */
   controlPort: number;
+  /** Of its gate. */
   allowedPort: number;
+  otherGatePort: number;
+  egressPid: number;
+  targetPort: number;
   abstractName: string;
   socketPath: string;
   folder: string;
@@ -54,16 +62,16 @@ const NEWUSER = 0x1000_0000;
 const SELF_NOTHING = Buffer.alloc(256);
 
 /** A refusal that left no trace in an exception: the attack came to nothing. */
-class Nothing extends Error {
+export class Nothing extends Error {
   readonly code = 'NOTHING';
 }
 
-const containing = (text: string, secret: string): string => {
+export const containing = (text: string, secret: string): string => {
   if (!text.includes(secret)) throw new Nothing('it does not hold the secret');
   return 'read the secret';
 };
 
-async function connects(options: { port: number; host?: string } | { path: string }): Promise<string> {
+export async function connects(options: { port: number; host?: string } | { path: string }): Promise<string> {
   const socket = connect(options);
   await new Promise<void>((resolve, reject) => {
     socket.once('connect', resolve).once('error', reject);
@@ -102,7 +110,7 @@ const agentItself: Attack[] = [
   },
 ];
 
-const fail = (): never => {
+export const fail = (): never => {
   throw new Nothing('empty');
 };
 

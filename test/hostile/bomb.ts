@@ -2,19 +2,33 @@ import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, writeFileSync, writeSync } from 'node:fs';
 import { Socket } from 'node:net';
 
-/** One way of using up what all jobs share. Started inside the walls; the watchdog must end it. */
+/*
+ * One way of using up what all jobs share. Started inside the walls; the watchdog must end it. Should that
+ * fail, or whoever watches be gone, every process ends by itself at the same moment, and none starts another
+ * later or deeper than DEEPEST.
+ */
+const LIFE_MS = 30_000;
+/** 511 processes. */
+const DEEPEST = 8;
+
 const bombs: Record<string, () => void> = {
   /** Every process starts two more, in sessions of their own, without an environment. */
   fork: () => {
-    const again = (): void => spawnSelf('fork');
-    again();
-    again();
-    setInterval(again, 50);
+    if (depth >= DEEPEST) return;
+    spawnSelf('fork');
+    spawnSelf('fork');
+    setInterval(() => {}, 1000);
+  },
+  /** The one of every textbook; a thousand processes, and each is gone by itself after some seconds. */
+  shell: () => {
+    const text = 'b() { [ $1 -lt 9 ] || exec sleep 9; b $(($1+1)) | b $(($1+1)) & }; b 0';
+    spawn('/bin/sh', ['-c', text], { detached: true, stdio: 'ignore' }).unref();
+    setInterval(() => {}, 1000);
   },
   /** Memory outside the JavaScript heap. */
   buffers: () => hold(() => Buffer.alloc(16 * MB, 1)),
   /** Memory inside it. */
-  heap: () => hold(() => Array.from({ length: 100_000 }, (_, i) => ({ i, text: `${i}` }))),
+  heap: () => hold(() => Array.from({ length: 500_000 }, () => 1.5)),
   /** Seven processes that are modest one by one. */
   crowd: () => {
     for (let n = 0; n < 7; n++) spawnSelf('member');
@@ -27,12 +41,12 @@ const bombs: Record<string, () => void> = {
   files: () => {
     mkdirSync('many', { recursive: true });
     const block = Buffer.alloc(4 * MB, 1);
-    for (let n = 0; ; n++) writeFileSync(`many/${n}`, block);
+    for (let n = 0; Date.now() < deadline; n++) writeFileSync(`many/${n}`, block);
   },
   file: () => {
     const file = openSync('large', 'w');
     try {
-      for (;;) writeSync(file, Buffer.alloc(4 * MB, 1));
+      while (Date.now() < deadline) writeSync(file, Buffer.alloc(4 * MB, 1));
     } finally {
       closeSync(file);
     }
@@ -44,6 +58,15 @@ const bombs: Record<string, () => void> = {
   },
   daemon: () => {
     process.on('SIGTERM', () => {}).on('SIGHUP', () => {});
+    setInterval(() => {}, 1000);
+  },
+  /** A job with a browser: a process that hears it by a pipe. */
+  keeper: () => {
+    const browser = spawn(process.execPath, [...selfArguments('daemon')], {
+      stdio: ['ignore', 'ignore', 'ignore', 'pipe'],
+      env: process.env,
+    });
+    writeSync(3, `${browser.pid}\n`);
     setInterval(() => {}, 1000);
   },
   /** Children that nobody waits for. */
@@ -70,9 +93,9 @@ function hold(make: () => unknown): void {
 }
 
 function spawnSelf(kind: string): void {
-  const program = process.argv[1]!;
+  if (Date.now() > deadline) process.exit(0);
   // Out of descriptors or processes: that is what bombs are for.
-  spawn(process.execPath, [program, kind, process.argv[3] ?? ''], {
+  spawn(process.execPath, selfArguments(kind), {
     detached: true,
     stdio: 'ignore',
     env: {},
@@ -81,14 +104,22 @@ function spawnSelf(kind: string): void {
     .unref();
 }
 
+function selfArguments(kind: string): string[] {
+  return [process.argv[1]!, kind, token, String(deadline), String(depth + 1)];
+}
+
 const [kind] = process.argv.slice(2);
+let token = process.argv[3] ?? '';
+const deadline = Number(process.argv[4] ?? Date.now() + LIFE_MS);
+const depth = Number(process.argv[5] ?? 0);
+setTimeout(() => process.exit(0), Math.max(0, deadline - Date.now())).unref();
 if (kind === undefined) {
   const channel = new Socket({ fd: 3, readable: true, writable: true });
   channel.on('end', () => process.exit(0));
   channel.setEncoding('utf8').on('data', (line: string) => {
-    const { kind, token } = JSON.parse(line) as { kind: string; token: string };
-    process.argv.push(kind, token);
-    bombs[kind]!();
+    const order = JSON.parse(line) as { kind: string; token: string };
+    token = order.token;
+    bombs[order.kind]!();
   });
 } else {
   bombs[kind]!();

@@ -9,9 +9,11 @@ const PROJECT = resolve(import.meta.dirname, '../..');
 const BATTERY = join(import.meta.dirname, 'battery.ts');
 const SECRET = 'pl_hostile_battery_key_0123456789abcdef';
 
-/** Where the battery runs: the four ways in which agents are deployed. */
+/** Where the battery runs: the ways in which agents are deployed. */
 export interface Setting {
   name: string;
+  /** Jobs have users of their own then. */
+  isRoot?: true;
   /** Why it cannot be had on this machine; undefined when it can. */
   lacks(): string | undefined;
   command(): string[];
@@ -24,6 +26,7 @@ const RESTRICTED = ['--init', '--cap-drop', 'ALL', '--security-opt', 'no-new-pri
 export const SETTINGS: readonly Setting[] = [
   {
     name: 'host as root',
+    isRoot: true,
     lacks: () => (isRoot ? undefined : 'the tests do not run as root'),
     command: () => [process.execPath, BATTERY],
   },
@@ -32,6 +35,7 @@ export const SETTINGS: readonly Setting[] = [
     lacks: () => (isRoot ? unreachable() : process.getuid?.() === undefined ? 'no user ids here' : undefined),
     command: () => [...(isRoot ? AS_USER : []), process.execPath, BATTERY],
   },
+  { name: 'docker as root', isRoot: true, lacks: ensureBaseImage, command: () => inDocker([], '0:0') },
   { name: 'docker, default', lacks: ensureBaseImage, command: () => inDocker([]) },
   {
     name: 'docker, restricted',
@@ -49,21 +53,24 @@ function unreachable(): string | undefined {
 }
 
 /** The project and its Node are mounted read-only under their own paths. */
-function inDocker(flags: readonly string[]): string[] {
+function inDocker(flags: readonly string[], user = '1000:1000'): string[] {
   const limits = ['--memory', '6g', '--pids-limit', '512'];
   const shared = ['-e', 'AGENT_SECRET', '-e', 'HOME=/tmp', '-v', `${PROJECT}:${PROJECT}:ro`];
   const program = [BASE_IMAGE, process.execPath, BATTERY];
-  return ['docker', 'run', '--rm', '--user', '1000:1000', ...limits, ...flags, ...shared, ...program];
+  return ['docker', 'run', '--rm', '--user', user, ...limits, ...flags, ...shared, ...program];
 }
 
-export async function runBattery(setting: Setting): Promise<BatteryReport> {
+/** @param signal ends it; what it attacks is gone soon after, since it all has an end of its own */
+export async function runBattery(setting: Setting, signal: AbortSignal): Promise<BatteryReport> {
   const folder = mkdtempSync(join(tmpdir(), 'vedette-battery-'));
   chmodSync(folder, 0o777);
   const [file, ...args] = setting.command();
   const child = spawn(file!, args, {
     env: { PATH: process.env['PATH'] ?? '', TMPDIR: folder, AGENT_SECRET: SECRET },
     stdio: ['ignore', 'pipe', 'pipe'],
+    signal,
   });
+  child.on('error', () => {});
   let output = '';
   let errors = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));

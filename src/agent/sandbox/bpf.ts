@@ -6,6 +6,8 @@ import type { Processor, SystemCall } from './syscalls.ts';
  * caller gets instead. Arguments are compared by their low half: processes, flags and options are 32 bits.
  */
 
+/** The caller is told that it was done. */
+export const NONE = 0;
 export const EPERM = 1;
 export const ENOSYS = 38;
 export const EAFNOSUPPORT = 97;

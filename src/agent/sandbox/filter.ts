@@ -1,4 +1,4 @@
-import { assemble, EAFNOSUPPORT, ENOSYS, EPERM, type Rule } from './bpf.ts';
+import { assemble, EAFNOSUPPORT, ENOSYS, EPERM, NONE, type Rule } from './bpf.ts';
 import type { Processor } from './syscalls.ts';
 
 /** What a filter leaves open beyond computing, files and the network. */
@@ -135,10 +135,31 @@ const NEVER: Rule = {
   error: EPERM,
 };
 
+/**
+ * Landlock does not look at these, and the files of other jobs and of the agent may be of the same user.
+ * Permissions and times by path are left as they are, without an error that copying programs would stop
+ * at; by descriptor they can be changed. What Landlock leaves open after that is to ask whether a file of
+ * a known name is there and how large it is.
+ */
+const FILES_BY_PATH: Rule[] = [
+  { calls: ['chmod', 'fchmodat', 'fchmodat2', 'utime', 'utimes', 'futimesat'], error: NONE },
+  // Without a path: the times of a descriptor.
+  ...[{}, { high: true } as const].map((half): Rule => {
+    return { calls: ['utimensat'], when: [{ argument: 1, notIn: [0], ...half }], error: NONE };
+  }),
+  {
+    calls: ['setxattr', 'lsetxattr', 'setxattrat', 'removexattr', 'lremovexattr', 'removexattrat'],
+    error: EPERM,
+  },
+  // The names of files that others make and open.
+  { calls: ['inotify_init', 'inotify_init1', 'inotify_add_watch'], error: EPERM },
+];
+
 /** The filter of one job. Landlock's rules for TCP are void without it: it closes the ways around them. */
 export function filterCode(processor: Processor, options: FilterOptions): Buffer {
   return assemble(processor, [
     NEVER,
+    ...FILES_BY_PATH,
     ...namespaceRules(options),
     ...socketRules(options),
     ...signalRules(options),
