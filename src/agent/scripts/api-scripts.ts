@@ -12,7 +12,7 @@ import { ExecutorFault } from '../ports.ts';
 import { createScrubber, secretsOf, type Scrubber } from '../scrub/index.ts';
 import { snippetFiles, variablesOf, type ApiDefinition } from './definition.ts';
 import { JobLog } from './job-log.ts';
-import { judge, type JobEnd, type Leaving } from './outcome.ts';
+import { boundedError, judge, type JobEnd, type Leaving } from './outcome.ts';
 import { heapMbOf } from './program.ts';
 import type { FromScript, ScriptError } from './protocol.ts';
 import type { RunSurroundings } from './script-run.ts';
@@ -82,7 +82,13 @@ export class ApiScripts implements ScriptHooks {
     const log = this.#log.take(this.scrubber);
     if ('t' in found) {
       if (found.error !== null) this.#errorOf(failedWith(found.error), refusals, isStarved);
-      return { request: found.request, response: found.response, env: found.env, log, error: found.error };
+      return {
+        request: found.request,
+        response: found.response,
+        env: found.env,
+        log,
+        error: this.#shown(found.error),
+      };
     }
     await this.#child.end();
     return { request, response, env, log, error: this.#errorOf(found, refusals, isStarved) };
@@ -96,6 +102,10 @@ export class ApiScripts implements ScriptHooks {
     this.#refusalsNoted += fresh.length;
     for (const { sentence } of fresh) this.#log.add('warn', sentence);
     return fresh;
+  }
+
+  #shown(error: PhaseAnswer['error']): PhaseAnswer['error'] {
+    return error === null ? null : boundedError(this.scrubber.value(error));
   }
 
   /** @throws ExecutorFault when this machine is at fault */

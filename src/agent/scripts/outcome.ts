@@ -84,19 +84,23 @@ const MAX_ERRORS = 20;
 const MAX_TEXT_CHARS = 4_000;
 
 function bounded(judged: Judged): Judged {
-  const cut = (text: string): string =>
-    text.length > MAX_TEXT_CHARS ? `${text.slice(0, MAX_TEXT_CHARS)}…` : text;
-  const errors = judged.errors.slice(0, MAX_ERRORS).map((error) => ({
-    ...error,
-    message: cut(error.message),
-    ...(error.stack === undefined ? {} : { stack: cut(error.stack) }),
-    ...(error.file === undefined ? {} : { file: cut(error.file) }),
-  }));
+  const errors = judged.errors.slice(0, MAX_ERRORS).map(boundedError);
   const failures = judged.failures
     .slice(0, MAX_ERRORS)
     .map((failure) => ({ ...failure, message: cut(failure.message) }));
   return { ...judged, errors, failures };
 }
+
+/** As a result shows it. Secrets in it have to be masked before. */
+export const boundedError = (error: ScriptError): ScriptError => ({
+  ...error,
+  message: cut(error.message),
+  ...(error.stack === undefined ? {} : { stack: cut(error.stack) }),
+  ...(error.file === undefined ? {} : { file: cut(error.file) }),
+});
+
+const cut = (text: string): string =>
+  text.length > MAX_TEXT_CHARS ? `${text.slice(0, MAX_TEXT_CHARS)}…` : text;
 
 function judgeEnd(end: JobEnd, facts: JobFacts): Judged {
   if (end.how === 'done') return judgeDone(end.done, facts);

@@ -62,7 +62,8 @@ export class ScriptRun {
     await this.#child.end();
     if (end === undefined) return undefined;
     for (const { sentence } of this.#child.gate?.refusals ?? []) this.#log.add('warn', sentence);
-    const judged = judge(end, this.#facts(), isStarved);
+    // Before anything is cut: half a secret is not recognised any more.
+    const judged = judge(this.#masked(end), this.#facts(), isStarved);
     // The clock of the child is the user's to set.
     const within = (ms: number): number => Math.min(Math.max(ms, begunMs), endedMs);
     const times =
@@ -70,6 +71,12 @@ export class ScriptRun {
         ? { startTime: within(end.done.startTime), endTime: within(end.done.endTime) }
         : { startTime: begunMs, endTime: endedMs };
     return this.#finish(judged, { ...times, eventLoopDelayMs: Math.round(longestMs) }, signal);
+  }
+
+  #masked(end: JobEnd): JobEnd {
+    if (end.how !== 'done') return end;
+    const { errors, degraded } = end.done;
+    return { ...end, done: { ...end.done, ...this.#scrubber.value({ errors, degraded }) } };
   }
 
   #receive(message: FromScript): void {

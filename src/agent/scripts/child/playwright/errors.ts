@@ -12,8 +12,9 @@ export interface TestError {
   location?: Location | undefined;
 }
 
-const MAX_MESSAGE_CHARS = 4_000;
-const MAX_STACK_CHARS = 8_000;
+/** Far above what is shown: the agent cuts again, after secrets are masked, so that no half of one is left. */
+const MAX_MESSAGE_CHARS = 32_000;
+const MAX_STACK_CHARS = 64_000;
 
 /**
  * What went wrong in a test, in the words of its author's files.

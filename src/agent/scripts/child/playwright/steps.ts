@@ -29,7 +29,7 @@ interface ReportedStep {
 
 /** Of one run: a loop over pages makes thousands. */
 const MAX_STEPS = 1_000;
-const MAX_TITLE_CHARS = 300;
+const MAX_TITLE_CHARS = 2_000;
 /** Playwright's own set-up and tidying says nothing about the target. */
 const HIDDEN = new Set(['fixture', 'test.attach']);
 

@@ -7,9 +7,10 @@ import { Missing, type Modules } from './modules.ts';
 /** Something that a script left is not what it must be. */
 export class Unusable extends Error {}
 
-const MAX_MESSAGE_CHARS = 2_000;
-const MAX_REASON_CHARS = 600;
-const MAX_STACK_CHARS = 8_000;
+/** Far above what is shown: the agent cuts again, after secrets are masked, so that no half of one is left. */
+const MAX_MESSAGE_CHARS = 32_000;
+const MAX_REASON_CHARS = 16_000;
+const MAX_STACK_CHARS = 64_000;
 /** User code is often deep below its packages. */
 const STACK_DEPTH = 50;
 
@@ -144,7 +145,10 @@ export function describe(thrown: unknown): string {
 }
 
 const shortly = (value: unknown): string =>
-  inspect(value, { depth: 1, breakLength: Infinity, maxStringLength: 200, maxArrayLength: 10 }).slice(0, 500);
+  inspect(value, { depth: 1, breakLength: Infinity, maxStringLength: 10_000, maxArrayLength: 10 }).slice(
+    0,
+    MAX_REASON_CHARS,
+  );
 
 /** Of several lines, as assertion libraries write them, one. */
 function messageOf(error: Error): string {
