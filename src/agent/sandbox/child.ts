@@ -43,7 +43,7 @@ export interface ChildProgram {
 /**
  * Beyond its profile. `ping`: ICMP, by native code or the ping program. `listen`: TCP ports of its own.
  * `unix-sockets`: full Chromium does not start without, the headless shell does; every socket in the file
- * system is open to it then, the ones of the machine's own services too. `nested-sandbox`: name spaces of
+ * system is open to it then that is open to everybody, so it is granted only to jobs with a user of their own. `nested-sandbox`: name spaces of
  * its own, for Chromium's own sandbox (see canNestChromiumSandbox).
  */
 export type Permission = 'ping' | 'listen' | 'unix-sockets' | 'nested-sandbox';
@@ -83,6 +83,8 @@ export interface Child {
   give(path: string): void;
   /** Ends the child with everything it started, without waiting. */
   kill(): void;
+  /** What was granted of what it asked for. */
+  readonly may: readonly Permission[];
   /**
    * Ends everything that carries the job's mark. When it resolves, no process of the job lives and its
    * files are at rest. More calls share one end.
@@ -104,11 +106,12 @@ export function startChild(program: ChildProgram): Child {
     );
   }
   if (user !== null && folder !== undefined) giveTo(user, folder);
-  const start = { node, args: nodeArguments(program), env, marker: nextMarker(), user };
+  const granted = { ...program, may: program.may.filter((each) => each !== 'unix-sockets' || user !== null) };
+  const start = { node, args: nodeArguments(granted), env, marker: nextMarker(), user };
   const options = { cwd: folder ?? '/', stdio: STDIO[ROOMS[profile].prints ? 'prints' : 'silent'] };
   const child =
-    mechanisms === null ? launchBare(start, options) : launch(planFor(program, start, mechanisms), options);
-  return handleOf(child, program, start);
+    mechanisms === null ? launchBare(start, options) : launch(planFor(granted, start, mechanisms), options);
+  return handleOf(child, granted, start);
 }
 
 const STDIO: Record<'prints' | 'silent', StdioOptions> = {
@@ -173,6 +176,7 @@ function handleOf(child: ChildProcess, program: ChildProgram, { marker, user }: 
   };
   const end = (): Promise<void> => (ended ??= finish());
   return {
+    may: program.may,
     pid: child.pid,
     channel,
     stdout: child.stdout,

@@ -101,9 +101,14 @@ export function variablesOf(
 export const resultIdOf = ({ sequenceId, attempt, token }: Job): string =>
   derivedId(sequenceId, attempt, token);
 
+/** The headless shell has no headed features; who asks for a channel means the whole browser. */
+export function wantsFullBrowser({ playwrightConfig }: Definition): boolean {
+  const use = playwrightConfig?.use;
+  return use?.channel === 'chrome' || use?.channel === 'chromium' || use?.headless === false;
+}
+
 export function runMessage(job: Job, definition: Definition, runtimeId: string): RunScript {
   const { playwrightConfig, scriptPath, sslCheckDomain } = definition;
-  const use = playwrightConfig?.use;
   return {
     t: 'run',
     checkType: job.checkType === 'MULTI_STEP' ? 'MULTI_STEP' : 'BROWSER',
@@ -113,7 +118,6 @@ export function runMessage(job: Job, definition: Definition, runtimeId: string):
     timeoutMs: job.timeoutMs,
     keepArtifacts: WATCHED.test(job.runSource ?? ''),
     sslCheckDomain: sslCheckDomain ?? null,
-    // The shell has no headed features; who asks for a channel means the whole browser.
-    fullBrowser: use?.channel === 'chrome' || use?.channel === 'chromium' || use?.headless === false,
+    fullBrowser: wantsFullBrowser(definition),
   };
 }

@@ -37,6 +37,8 @@ export const heapMbOf = (kind: ScriptKind): number => HEAP_MB[kind];
 
 export interface ScriptProgram {
   kind: ScriptKind;
+  /** Its browser is to be the whole Chromium. */
+  fullBrowser: boolean;
   runtime: Runtime;
   folder: string;
   limits: JobLimits;
@@ -48,7 +50,7 @@ export interface ScriptProgram {
 
 /** A process for one job: it sees the runtime, its own code and its folder, and nothing of the agent. */
 export function programOf(options: ScriptProgram): ChildProgram {
-  const { kind, runtime, folder, limits, egressPort, extraCaCerts, entry } = options;
+  const { kind, fullBrowser, runtime, folder, limits, egressPort, extraCaCerts, entry } = options;
   const isBrowser = kind === 'browser';
   const code = dirname(fileURLToPath(entry));
   return {
@@ -73,7 +75,10 @@ export function programOf(options: ScriptProgram): ChildProgram {
     ],
     ...(isBrowser ? { executable: [runtime.browsers, ...runtime.browserFolders] } : {}),
     folder,
-    may: isBrowser && canNestChromiumSandbox() ? ['nested-sandbox'] : [],
+    may: [
+      ...(isBrowser && canNestChromiumSandbox() ? (['nested-sandbox'] as const) : []),
+      ...(isBrowser && fullBrowser ? (['unix-sockets'] as const) : []),
+    ],
     heapMb: HEAP_MB[kind],
     ...(egressPort === undefined ? {} : { tcpPorts: [egressPort] }),
     limits,

@@ -24,7 +24,12 @@ export interface WarmUp {
   /** Everything the child connects to goes through it; null where every target may be reached. */
   proxy: { host: string; port: number } | null;
   /** Null where no browser may be started. */
-  browser: { /** Chromium's own sandbox works inside ours. */ sandbox: boolean } | null;
+  browser: {
+    /** Chromium's own sandbox works inside ours. */
+    sandbox: boolean;
+    /** The whole Chromium can start here, and is what the job wants. */
+    full: boolean;
+  } | null;
 }
 
 /** One BROWSER or MULTI_STEP job. Its files lie in `<folder>/src` already. */

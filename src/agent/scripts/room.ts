@@ -8,14 +8,14 @@ import { ExecutorFault, type Finished } from '../ports.ts';
 import type { Runtime } from '../runtimes/index.ts';
 import { canNestChromiumSandbox, letJobsPass } from '../sandbox/index.ts';
 import { ApiScripts } from './api-scripts.ts';
-import { readDefinition, readApiDefinition, resultIdOf } from './definition.ts';
+import { readDefinition, readApiDefinition, resultIdOf, wantsFullBrowser } from './definition.ts';
 import { InstalledRuntimes } from './installed.ts';
 import { makeJobFolder, sweepWorkFolder } from './job-folder.ts';
 import { limitsOf, programOf, SCRIPT_ENTRY, type ScriptKind } from './program.ts';
 import { ScriptChild } from './script-child.ts';
 import { ScriptRun, type RunSurroundings } from './script-run.ts';
 import { Starvation } from './starvation.ts';
-import { WarmPool } from './warm-pool.ts';
+import { WarmPool, type Purpose } from './warm-pool.ts';
 
 export interface ScriptRoomOptions {
   dataDir: string;
@@ -63,7 +63,7 @@ export class ScriptRoom {
     this.#workDir = join(dataDir, 'work');
     this.#runtimes = new InstalledRuntimes(findRuntimes);
     this.#pool = new WarmPool({
-      start: (kind, runtime, isSpare) => this.#start(kind, runtime, isSpare),
+      start: (kind, runtime, purpose) => this.#start(kind, runtime, purpose),
       places,
       usual: () => this.#runtimes.usual(),
       mayWarm,
@@ -142,9 +142,10 @@ export class ScriptRoom {
   async run(job: Job, signal: AbortSignal): Promise<Finished | undefined> {
     const definition = readDefinition(job);
     const kind = job.checkType === 'BROWSER' ? 'browser' : 'multistep';
-    return this.#inChild(kind, definition.runtimeId ?? null, signal, (child, around) =>
-      new ScriptRun(job, definition, child, around(job)).carryOut(signal),
-    );
+    const work = (child: ScriptChild, around: (job: Job) => RunSurroundings): Promise<Finished | undefined> =>
+      new ScriptRun(job, definition, child, around(job)).carryOut(signal);
+    const purpose = kind === 'browser' && wantsFullBrowser(definition) ? 'full-browser' : 'job';
+    return this.#inChild(kind, definition.runtimeId ?? null, signal, work, purpose);
   }
 
   /**
@@ -171,8 +172,9 @@ export class ScriptRoom {
     runtimeId: string | null,
     signal: AbortSignal,
     work: (child: ScriptChild, around: (job: Job) => RunSurroundings) => Promise<T>,
+    purpose: 'job' | 'full-browser' = 'job',
   ): Promise<T | undefined> {
-    const child = await this.#pool.take(kind, this.#runtimes.choose(runtimeId), signal);
+    const child = await this.#pool.take(kind, this.#runtimes.choose(runtimeId), signal, purpose);
     if (child === undefined) return undefined;
     this.#busy.add(child);
     void child.ended.then((end) => {
@@ -199,21 +201,30 @@ export class ScriptRoom {
     };
   }
 
-  async #start(kind: ScriptKind, runtime: Runtime, isSpare: boolean): Promise<ScriptChild> {
+  async #start(kind: ScriptKind, runtime: Runtime, purpose: Purpose): Promise<ScriptChild> {
     const { memoryOf, extraCaCerts, entry = SCRIPT_ENTRY } = this.#options;
     const gate = await this.#openGate();
     const folder = await makeJobFolder(this.#workDir, runtime.modules);
     const limits = limitsOf(kind, memoryOf(kind));
     const port = gate?.port;
-    const program = programOf({ kind, runtime, folder, limits, egressPort: port, extraCaCerts, entry });
+    const program = programOf({
+      kind,
+      fullBrowser: purpose === 'full-browser',
+      runtime,
+      folder,
+      limits,
+      egressPort: port,
+      extraCaCerts,
+      entry,
+    });
     return new ScriptChild(kind, runtime, program, gate, {
       t: 'warm',
       kind: kind === 'api' ? 'api' : 'playwright',
       folder,
       runtime: { id: runtime.id, modules: runtime.modules, browsers: runtime.browsers },
-      isSpare,
+      isSpare: purpose === 'spare',
       proxy: port === undefined ? null : { host: '127.0.0.1', port },
-      browser: kind === 'browser' ? { sandbox: canNestChromiumSandbox() } : null,
+      browser: kind === 'browser' ? { sandbox: canNestChromiumSandbox(), full: false } : null,
     });
   }
 

@@ -67,7 +67,8 @@ export class ScriptChild {
     const timer = setTimeout(() => ready.resolve(false), START_MS);
     void this.ended.then(() => ready.resolve(false));
     this.ready = ready.promise.finally(() => clearTimeout(timer));
-    this.send(warmUp);
+    const full = this.#child.may.includes('unix-sockets');
+    this.send({ ...warmUp, browser: warmUp.browser === null ? null : { ...warmUp.browser, full } });
   }
 
   get pid(): number | undefined {

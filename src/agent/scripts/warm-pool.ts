@@ -5,9 +5,11 @@ import type { Runtime } from '../runtimes/index.ts';
 import type { ScriptKind } from './program.ts';
 import type { ScriptChild } from './script-child.ts';
 
+/** What a process is started for: `spare`, no job yet; `job`, one that waits; `full-browser`, one that wants the whole Chromium. */
+export type Purpose = 'spare' | 'job' | 'full-browser';
+
 export interface WarmPoolOptions {
-  /** @param isSpare no job waits for it yet */
-  start(kind: ScriptKind, runtime: Runtime, isSpare: boolean): Promise<ScriptChild>;
+  start(kind: ScriptKind, runtime: Runtime, purpose: Purpose): Promise<ScriptChild>;
   /** Jobs of a kind at once: more spare processes than that are never of use. */
   places: Readonly<Record<ScriptKind, number>>;
   /** The runtime of most jobs; undefined while none is installed. */
@@ -100,10 +102,16 @@ export class WarmPool {
    * @returns undefined when `signal` aborts first
    * @throws ExecutorFault when none starts
    */
-  async take(kind: ScriptKind, runtime: Runtime, signal: AbortSignal): Promise<ScriptChild | undefined> {
+  async take(
+    kind: ScriptKind,
+    runtime: Runtime,
+    signal: AbortSignal,
+    purpose: Exclude<Purpose, 'spare'> = 'job',
+  ): Promise<ScriptChild | undefined> {
     this.#noteUse(kind);
     for (let starts = 0; starts < MAX_STARTS && !signal.aborted; starts++) {
-      const child = this.#takeSpare(kind, runtime) ?? (await this.#startNow(kind, runtime));
+      const spare = purpose === 'job' ? this.#takeSpare(kind, runtime) : undefined;
+      const child = spare ?? (await this.#startNow(kind, runtime, purpose));
       this.#lookIn(REPLACE_AFTER_MS);
       if ((await untilReady(child, signal)) && !signal.aborted) return child;
       if (!signal.aborted) this.#noteFailure(kind, child);
@@ -114,9 +122,9 @@ export class WarmPool {
     throw new ExecutorFault('SCRIPT_START', `the process for the script did not start: ${this.startError}`);
   }
 
-  async #startNow(kind: ScriptKind, runtime: Runtime): Promise<ScriptChild> {
+  async #startNow(kind: ScriptKind, runtime: Runtime, purpose: Purpose): Promise<ScriptChild> {
     try {
-      return await this.#options.start(kind, runtime, false);
+      return await this.#options.start(kind, runtime, purpose);
     } catch (error) {
       this.gaveBack(kind);
       throw error;
@@ -171,7 +179,7 @@ export class WarmPool {
 
   async #startSpare(kind: ScriptKind, runtime: Runtime): Promise<void> {
     this.#starting[kind]++;
-    const child = await this.#options.start(kind, runtime, true).catch((error: unknown) => {
+    const child = await this.#options.start(kind, runtime, 'spare').catch((error: unknown) => {
       this.startError = String(error);
       return undefined;
     });

@@ -10,6 +10,8 @@ export interface BrowserPolicy {
   /** Whether Chromium's own sandbox works inside ours here. */
   sandbox: boolean;
   checkType: 'BROWSER' | 'MULTI_STEP';
+  /** The whole Chromium instead of its headless shell. */
+  full: boolean;
 }
 
 /**
@@ -26,9 +28,8 @@ const ARGS = [
 ];
 
 /**
- * What a browser is started with, whatever a script asked for: the runtime's Chromium in the walls of the
- * job, as its headless shell. The full one needs sockets in the file system, which would lead to other
- * processes of this machine.
+ * What a browser is started with, whatever a script asked for: the runtime's Chromium, headless, in the
+ * walls of the job. The whole one needs sockets in the file system, so the walls say whether it can start.
  *
  * @throws Error that says what a script may do instead
  */
@@ -51,6 +52,7 @@ export function launchOptions(name: string, asked: LaunchOptions, policy: Browse
     ...rest,
     args: [...ARGS, ...browserArguments(policy.proxy), ...(asked.args ?? [])],
     headless: true,
+    ...(policy.full ? { channel: 'chromium' } : {}),
     ...(proxy === undefined ? {} : { proxy }),
     chromiumSandbox: policy.sandbox,
     // Not the variables of the run: they are the script's.

@@ -53,6 +53,7 @@ export class PlaywrightSession {
       proxy,
       sandbox: browser?.sandbox ?? false,
       checkType: browser === null ? 'MULTI_STEP' : 'BROWSER',
+      full: browser?.full ?? false,
     };
   }
 
@@ -89,10 +90,10 @@ export class PlaywrightSession {
     process.argv = [process.execPath, join(folder, 'src', message.entry)];
     // Files that come with the script are found by their path beside it.
     process.chdir(join(folder, 'src'));
-    if (message.fullBrowser) {
+    if (message.fullBrowser && !this.#policy.full) {
       this.#code.printer.say(
-        'info',
-        'the browser is the headless shell of Chromium, also where another one is asked for',
+        'warn',
+        'the browser is the headless shell of Chromium: the whole one starts only where an agent gives each job a user of its own',
       );
     }
     const certificate = this.#readCertificate(message);
