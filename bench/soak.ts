@@ -26,7 +26,9 @@ interface Kind {
 }
 
 const page = (body: string): string => `import { test, expect } from '@playwright/test';
-test('soak', async ({ page, request }) => { ${body} });`;
+test('soak', async ({ page }) => { ${body} });`;
+const steps = (body: string): string => `import { test, expect } from '@playwright/test';
+test('soak', async ({ request }) => { ${body} });`;
 const spec = (script: string, config: object = {}) => ({
   script,
   playwrightConfig: { timeout: 20_000, ...config },
@@ -79,14 +81,14 @@ const KINDS: readonly Kind[] = [
     name: 'multistep passes',
     share: 12,
     route: 'multistep',
-    fields: (url) => spec(page(`expect((await request.get('${url}')).ok()).toBe(true)`)),
+    fields: (url) => spec(steps(`expect((await request.get('${url}')).ok()).toBe(true)`)),
     expected: 'passed',
   },
   {
     name: 'multistep fails',
     share: 6,
     route: 'multistep',
-    fields: (url) => spec(page(`expect((await request.get('${url}missing')).status()).toBe(200)`)),
+    fields: (url) => spec(steps(`expect((await request.get('${url}missing')).status()).toBe(200)`)),
     expected: 'failed',
     says: /404|toBe/,
   },

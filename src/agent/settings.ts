@@ -95,7 +95,7 @@ export const agentSettings = {
   scriptEgress: setting('SCRIPT_EGRESS', word('proxy', 'open').default('proxy'), {
     default: 'proxy',
     meaning:
-      'proxy: user code and browsers reach targets through the agent, which enforces BLOCKED_TARGETS; open: directly, with no policy but that of the network.',
+      'proxy: user code and browsers reach targets through the agent, by TCP only, and BLOCKED_TARGETS is enforced; open: directly, with no policy but that of the network.',
   }),
   sandbox: setting('SANDBOX', word('best-effort', 'require').default('best-effort'), {
     default: 'best-effort',

@@ -164,7 +164,7 @@ describe('installing', () => {
     makeTinyRuntime('2001.01', root);
     expect(findRuntimes(root)).toEqual([]);
     const said = await install('2001.01');
-    expect(said.at(-1)).toBe(
+    expect(said).toContain(
       `runtime 2001.01 is installed: Node ${process.versions.node}, Playwright 9.9.9, no browser`,
     );
     const [runtime] = findRuntimes(root);

@@ -24,23 +24,28 @@ const pictureOf = (path: string): Dependency => ({
   content: `data:image/png;base64,${readFileSync(path).toString('base64')}`,
 });
 
-/** Runs a spec, changed if wanted, as a check of its type that somebody watches. */
+/** Runs a spec, changed if wanted, as a check of its type. */
 const runSpec = (
   name: string,
-  { script = sourceOf(name), dependencies = [] as Dependency[], patienceMs = 5_000 } = {},
+  {
+    script = sourceOf(name),
+    dependencies = [] as Dependency[],
+    patienceMs = 5_000,
+    runSource = 'SCHEDULER',
+  } = {},
 ): Promise<Ran> =>
   run(script, {
     type: MULTI_STEP.includes(name) ? 'MULTI_STEP' : 'BROWSER',
     timeoutMs: 60_000,
-    more: { runSource: 'EDITOR' },
+    more: { runSource },
     scriptPath: name,
     dependencies,
     playwrightConfig: { expect: { timeout: patienceMs } },
   });
 
 /** Runs a spec that must pass. */
-async function pass(name: string, dependencies: Dependency[] = []): Promise<Ran> {
-  const ran = await runSpec(name, { dependencies });
+async function pass(name: string, more: Parameters<typeof runSpec>[1] = {}): Promise<Ran> {
+  const ran = await runSpec(name, more);
   expect(ran.failures).toEqual([]);
   expect(ran.shown).toMatchObject({ errors: [], runtimeVersion: DEFAULT_RUNTIME });
   return ran;
@@ -71,7 +76,7 @@ describeUnless(missing, 'a spec of the examples passes as a check', () => {
   });
 
   test('shop.spec.ts, with its pages, its screenshot, its trace and its video', async () => {
-    const ran = await pass('shop.spec.ts');
+    const ran = await pass('shop.spec.ts', { runSource: 'EDITOR' });
     const paths = ran.shown.pages!.map(({ url }) => new URL(url).pathname);
     expect(paths).toEqual(expect.arrayContaining(['/', '/products/lantern', '/cart', '/checkout']));
     expect(named(ran, 'cart.png')!.subarray(1, 4).toString()).toBe('PNG');
@@ -110,7 +115,7 @@ describeUnless(missing, 'a spec of the examples passes as a check', () => {
   });
 
   test('visual.spec.ts, by the picture that it brings', async () => {
-    await pass('visual.spec.ts', [pictureOf(join(folder, PICTURE))]);
+    await pass('visual.spec.ts', { dependencies: [pictureOf(join(folder, PICTURE))] });
   });
 });
 

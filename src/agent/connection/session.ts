@@ -38,6 +38,7 @@ export class Session {
   #welcome: WelcomeData | undefined;
   #end = Promise.withResolvers<Closed>();
   #renewSoon = Promise.withResolvers<void>();
+  #saidBye = false;
 
   constructor(context: SessionContext) {
     this.#context = context;
@@ -95,6 +96,7 @@ export class Session {
   }
   sendBye(reason: string): void {
     this.#send('bye', { reason });
+    this.#saidBye = true;
   }
   renewNow(): void {
     this.#renewSoon.resolve();
@@ -206,7 +208,9 @@ export class Session {
   #send<T extends FromAgent['t']>(t: T, d: Body<T>): string {
     const id = newId();
     const ep = this.#welcome?.epoch;
-    if (ep !== undefined) this.#link?.send({ v: 1, t, id, ep, d } as Extract<FromAgent, { t: T }>);
+    // The last word: a renewal that is due now says nothing more.
+    if (ep !== undefined && !this.#saidBye)
+      this.#link?.send({ v: 1, t, id, ep, d } as Extract<FromAgent, { t: T }>);
     return id;
   }
 }
