@@ -1,5 +1,5 @@
 import { checkTypes, type CheckType, type JobClass } from '../checks/index.ts';
-import { sleep, monoMs } from '../kit/clock.ts';
+import { monoMs, sleep, untilAborted } from '../kit/clock.ts';
 import { supervise } from '../kit/supervise.ts';
 import { Admission, readMachine, type Heavy, type LanePlan } from './admission/index.ts';
 import { ArtifactUploader } from './artifacts/index.ts';
@@ -90,6 +90,7 @@ export class Agent {
         return dispatcher.runningByClass;
       },
       usedBytes: () => this.#scripts.jobs.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0),
+      waitShare: () => this.#scripts.waitShare(),
     };
     this.#connection = new Connection({
       client: this.#client,
@@ -327,8 +328,3 @@ function canRun(type: CheckType, { places }: LanePlan): boolean {
 }
 
 const heavyOf = (kind: ScriptKind): 'script' | 'browser' => (kind === 'browser' ? 'browser' : 'script');
-
-async function untilAborted(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return;
-  await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
-}

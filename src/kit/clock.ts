@@ -21,6 +21,12 @@ export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   }
 }
 
+/** Never rejects. */
+export async function untilAborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return;
+  await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
+}
+
 /** `ms` varied by ± `share` (0.1 = ±10 %), so that a fleet does not act in step. */
 export function jitter(ms: number, share: number): number {
   return ms * (1 - share + 2 * share * Math.random());

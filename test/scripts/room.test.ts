@@ -189,6 +189,16 @@ describe('a run', () => {
   });
 });
 
+test('a time that ran out while this machine stood still is measured again, with no other job beside it', async (context) => {
+  const own = await bench(context);
+  const late = { ...DONE, verdict: 'failed', errors: [{ message: 'Timeout 500ms exceeded.' }] };
+  const judged = own.run(stepsJob([{ sleep: 700 }, { send: late }]));
+  await until('the job runs', async () => (await healthOf(own)).scripts.running.length > 0);
+  // The agent lives in this process: nothing here gets a turn for that long.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600);
+  expect((await judged).errors).toEqual([expect.objectContaining({ code: 'SCRIPT_ERROR' })]);
+});
+
 describe('what a process may do', () => {
   test.each([
     ['writes to its channel what is no message', [{ raw: 'hello\n' }], 'CHANNEL', /file descriptor 3/],

@@ -39,6 +39,11 @@ const SPARE_BYTES: Readonly<Record<HeavyClass, number>> = { script: 128 * MB, br
 const LEAST_FOR_BROWSER_BYTES = 900 * MB;
 /** The files change slowly and cost system calls. */
 const READ_EVERY_MS = 1000;
+/**
+ * Two jobs for each processor have to wait for half of the time: one more would not be done sooner, and
+ * what all of them measure would be this machine.
+ */
+const MAX_WAIT_SHARE = 0.5;
 
 /** How many processes and runs this machine carries when nothing else runs on it. */
 export function planLanes(machine: Machine, jobConcurrency: number | undefined): LanePlan {
@@ -83,14 +88,17 @@ export interface Heavy {
   running: Readonly<Record<HeavyClass, number>>;
   /** Memory that their processes hold now; asked at most once a second. */
   usedBytes(): number;
+  /** The part of the processor time that they could have used and did not get lately, 0 to 1; asked as often. */
+  waitShare(): number;
 }
 
-/** Says how many more runs may start, by the memory left at most a second ago. */
+/** Says how many more runs may start, by what memory and processors were left at most a second ago. */
 export class Admission {
   readonly #read: () => Machine;
   readonly #plan: Pick<LanePlan, 'limitBytes'>;
   #machine: Machine;
   #usedBytes = 0;
+  #waitShare = 0;
   #readAtMs: number;
 
   constructor(read: () => Machine, plan: Pick<LanePlan, 'limitBytes'>) {
@@ -100,8 +108,13 @@ export class Admission {
     this.#readAtMs = monoMs();
   }
 
-  /** @returns how many of `wanted` more runs memory allows, and why not all of them */
-  allow(kind: JobClass, wanted: number, heavy: Heavy): { runs: number; short: 'memory' | null } {
+  /** @returns how many of `wanted` more runs this machine allows, and why not all of them */
+  allow(
+    kind: JobClass,
+    wanted: number,
+    heavy: Heavy,
+  ): { runs: number; short: 'memory' | 'processors' | null } {
+    if (kind !== 'light' && this.#isPressed(heavy)) return { runs: 0, short: 'processors' };
     const fit = Math.floor(this.#freeBytes(heavy) / this.#costOf(kind));
     const runs = Math.max(0, Math.min(wanted, fit));
     return { runs, short: runs < wanted ? 'memory' : null };
@@ -109,20 +122,31 @@ export class Admission {
 
   /** Whether a process may wait for a run here without taking the memory of one. */
   allowSpare(kind: HeavyClass, heavy: Heavy): boolean {
-    return this.#freeBytes(heavy) > this.#costOf(kind) + SPARE_BYTES[kind];
+    return !this.#isPressed(heavy) && this.#freeBytes(heavy) > this.#costOf(kind) + SPARE_BYTES[kind];
   }
 
   /** Free memory that is not promised to a run which has not taken it yet. */
   #freeBytes(heavy: Heavy): number {
-    if (monoMs() - this.#readAtMs > READ_EVERY_MS) {
-      this.#machine = this.#read();
-      this.#usedBytes = heavy.usedBytes();
-      this.#readAtMs = monoMs();
-    }
+    this.#refresh(heavy);
     const { script, browser } = heavy.running;
     const promised = script * this.#costOf('script') + browser * this.#costOf('browser');
     const untaken = Math.max(0, promised - this.#usedBytes);
     return this.#machine.memoryFreeBytes - RESERVE_BYTES - untaken;
+  }
+
+  /** Its own runs keep each other waiting. One runs in any case: the others on this machine may never rest. */
+  #isPressed(heavy: Heavy): boolean {
+    this.#refresh(heavy);
+    const { script, browser } = heavy.running;
+    return script + browser > 0 && this.#waitShare > MAX_WAIT_SHARE;
+  }
+
+  #refresh(heavy: Heavy): void {
+    if (monoMs() - this.#readAtMs < READ_EVERY_MS) return;
+    this.#machine = this.#read();
+    this.#usedBytes = heavy.usedBytes();
+    this.#waitShare = heavy.waitShare();
+    this.#readAtMs = monoMs();
   }
 
   #costOf(kind: JobClass): number {

@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, onTestFinished, test, vi } from 'vitest';
 import { Admission, planLanes, readMachine, type Heavy, type Machine } from './index.ts';
 
 const MB = 1024 * 1024;
@@ -109,7 +109,7 @@ test('the limit of one job stays well below that of the whole', () => {
   expect(planLanes(roomy, undefined).limitBytes).toEqual({ script: 768 * MB, browser: 2560 * MB });
 });
 
-const nothing: Heavy = { running: { script: 0, browser: 0 }, usedBytes: () => 0 };
+const nothing: Heavy = { running: { script: 0, browser: 0 }, usedBytes: () => 0, waitShare: () => 0 };
 const withFree = (memoryFreeBytes: number): Admission =>
   new Admission(() => ({ ...roomy, memoryFreeBytes }), planLanes(roomy, undefined));
 
@@ -121,11 +121,23 @@ test('no run is admitted into memory that is not there', () => {
   expect(withFree(1 * MB).allow('light', 1, nothing)).toEqual({ runs: 0, short: 'memory' });
 });
 
+test('heavy runs that wait for processors get no company; one runs in any case, and light ones do', () => {
+  vi.useFakeTimers({ toFake: ['performance'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const admission = withFree(9000 * MB);
+  const waiting: Heavy = { running: { script: 1, browser: 0 }, usedBytes: () => 0, waitShare: () => 0.6 };
+  vi.advanceTimersByTime(1001);
+  expect(admission.allow('browser', 1, waiting)).toEqual({ runs: 0, short: 'processors' });
+  expect(admission.allowSpare('script', waiting)).toBe(false);
+  expect(admission.allow('light', 5, waiting).runs).toBe(5);
+  expect(admission.allow('browser', 1, { ...waiting, running: { script: 0, browser: 0 } }).runs).toBe(1);
+});
+
 test('memory that a heavy run was promised is not promised twice', () => {
   const admission = withFree(3200 * MB);
   expect(admission.allow('browser', 4, nothing).runs).toBe(2);
   expect(admission.allowSpare('browser', nothing)).toBe(true);
-  const busy: Heavy = { running: { script: 0, browser: 2 }, usedBytes: () => 0 };
+  const busy: Heavy = { running: { script: 0, browser: 2 }, usedBytes: () => 0, waitShare: () => 0 };
   expect(admission.allow('browser', 2, busy)).toEqual({ runs: 0, short: 'memory' });
   expect(admission.allow('light', 200, busy).runs).toBe(96);
   expect(admission.allowSpare('browser', busy)).toBe(false);

@@ -214,7 +214,7 @@ export class Dispatcher implements RunHolder {
     this.#noteOpening();
   }
 
-  /** Memory, disk or processes may allow runs again, or no more, without any run having ended. */
+  /** Memory, disk or processors may allow runs again, or no more, without any run having ended. */
   #noteOpening(): void {
     const open = KINDS.filter((kind) => this.free(kind) > 0).join();
     if (open === this.#wasOpen) return;

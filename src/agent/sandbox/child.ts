@@ -8,6 +8,7 @@ import { launch, launchBare } from './launch.ts';
 import { nextMarker } from './marker.ts';
 import { nodeArguments } from './node-flags.ts';
 import { LEAST, planFor, type Mechanisms, type Start } from './plan.ts';
+import { schedulingOf, type Scheduling } from './processes.ts';
 import { ROOMS, type Profile } from './profiles.ts';
 import { wallsAreRequired } from './report.ts';
 import { trial } from './trial.ts';
@@ -76,6 +77,8 @@ export interface Child {
   readonly exceeded: Promise<Excess>;
   /** Sum over the job's processes. */
   usage(): Usage;
+  /** What the processors of this machine gave its first thread until now. */
+  scheduling(): Scheduling;
   /**
    * Hands over what the agent wrote below the job's folder. Only before user code runs there: it may run as
    * a user of its own, who gets what is in the folder when the child starts.
@@ -185,6 +188,7 @@ function handleOf(child: ChildProcess, program: ChildProgram, { marker, user }: 
     lastWords: words,
     exceeded: exceeded.promise,
     usage: () => watch.usage(),
+    scheduling: () => schedulingOf(child.pid ?? 0),
     give: (path) => (user === null ? undefined : giveTo(user, path)),
     kill,
     end,

@@ -1,4 +1,5 @@
 import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { setPriority } from 'node:os';
 
 /*
  * The program between the agent and every child: it puts the walls around itself and becomes the child's
@@ -18,6 +19,8 @@ export interface Plan {
   /** Soft and hard at once; lowered to what the process may have, but for the mark. */
   limits: { resource: number; value: string; exact?: true }[];
   oomScore: number;
+  /** Priority that it has less of, as `nice` counts; 0 leaves it. */
+  nice: number;
   /** Who it becomes; null: it stays who the agent is. */
   user: { uid: number; gid: number } | null;
   /** Capabilities that stay, by number; all others are given up. */
@@ -116,6 +119,17 @@ function setLimits(): void {
   }
 }
 
+function standBack(): void {
+  if (plan.nice === 0) return;
+  try {
+    setPriority(plan.nice);
+    // Where sessions share the processors evenly among them, priorities count within one only.
+    writeFileSync('/proc/self/autogroup', String(plan.nice));
+  } catch {
+    // Already further back, or no such groups: a wish, no wall.
+  }
+}
+
 function dieWithParent(): void {
   done(prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0), 'signal for the end of the agent');
   // It may have died before it could be said.
@@ -198,6 +212,7 @@ function launch(): void {
   setLimits();
   // Before anything of the agent when memory runs out.
   writeFileSync('/proc/self/oom_score_adj', String(plan.oomScore));
+  standBack();
   dropBounds();
   if (plan.user !== null) becomeUser(plan.user);
   // A change of the user takes the signal off.

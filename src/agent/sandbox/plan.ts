@@ -97,6 +97,7 @@ export function planFor(program: ChildProgram, start: Start, mechanisms: Mechani
     parent: process.pid,
     limits: limitsOf(program, start),
     oomScore: OOM_SCORE,
+    nice: ROOMS[program.profile].nice,
     user,
     keepCapabilities: ping ? [CAP_NET_RAW] : [],
     noNewPrivileges: mechanisms.noNewPrivileges,

@@ -48,6 +48,20 @@ export function proportionalBytes(pid: number): number | undefined {
   return kilobytes === undefined ? undefined : Number(kilobytes) * 1024;
 }
 
+/** Of the first thread of a process since it started. */
+export interface Scheduling {
+  /** How long it had a processor, ms. */
+  ranMs: number;
+  /** How long it could have used one and had none, ms. */
+  waitedMs: number;
+}
+
+/** Zeros when the process is gone, or where the kernel does not count (Linux, CONFIG_SCHED_INFO). */
+export function schedulingOf(pid: number): Scheduling {
+  const [ranNs = 0, waitedNs = 0] = (procText(pid, 'schedstat') ?? '').split(' ').map(Number);
+  return { ranMs: ranNs / 1e6, waitedMs: waitedNs / 1e6 };
+}
+
 function procText(pid: number, file: string): string | undefined {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'latin1');

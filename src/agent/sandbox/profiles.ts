@@ -21,7 +21,12 @@ export interface Room {
   ownPrograms: boolean;
   /** May bind a TCP socket, to choose the address that it comes from. */
   bindsSockets: boolean;
+  /** How far it stands back for others when processors are short: 5 gets a third of what 0 gets. */
+  nice: number;
 }
+
+/** The agent answers the service and measures light checks in time whatever the code of users computes. */
+const USER_CODE_NICE = 5;
 
 export const ROOMS: Readonly<Record<Profile, Room>> = {
   probe: {
@@ -31,6 +36,7 @@ export const ROOMS: Readonly<Record<Profile, Room>> = {
     systemPrograms: false,
     ownPrograms: false,
     bindsSockets: true,
+    nice: 0,
   },
   script: {
     prints: true,
@@ -40,6 +46,7 @@ export const ROOMS: Readonly<Record<Profile, Room>> = {
     systemPrograms: false,
     ownPrograms: false,
     bindsSockets: false,
+    nice: USER_CODE_NICE,
   },
   browser: {
     prints: true,
@@ -48,6 +55,7 @@ export const ROOMS: Readonly<Record<Profile, Room>> = {
     systemPrograms: true,
     ownPrograms: false,
     bindsSockets: false,
+    nice: USER_CODE_NICE,
   },
   suite: {
     prints: true,
@@ -56,6 +64,7 @@ export const ROOMS: Readonly<Record<Profile, Room>> = {
     systemPrograms: true,
     ownPrograms: true,
     bindsSockets: false,
+    nice: USER_CODE_NICE,
   },
 };
 

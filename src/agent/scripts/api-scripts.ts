@@ -72,7 +72,7 @@ export class ApiScripts implements ScriptHooks {
     const env = before ?? variablesOf(this.#job, this.#child.runtime.id, this.#definition);
     const scripts = this.#code[phase];
     if (scripts.length === 0) return { request, response, env, log: [], error: null };
-    const howStarved = this.#around.starvation.measure();
+    const howStarved = this.#around.starvation.measure(this.#child);
     this.#done = Promise.withResolvers();
     this.#child.send({ t: 'phase', phase, scripts, env, request, response, timeoutMs: SCRIPT_LIMIT_MS });
     const found = await this.#untilDone(scripts.length * SCRIPT_LIMIT_MS + GRACE_MS);

@@ -39,13 +39,16 @@ const NETWORK =
   /\b(ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|EPIPE|socket hang up)\b|net::ERR_(CONNECTION|NAME_|ADDRESS_|TIMED_OUT|EMPTY_RESPONSE|TUNNEL|PROXY|SOCK|NETWORK|INTERNET|SSL|CERT)/;
 const LATE = /\bnot finished within\b|\btime(d)?[ -]?out\b|\bTimeoutError\b|\bexceeded while\b/i;
 
+/** Code of a result that says nothing about its target, since this machine was too slow. */
+export const OVERLOADED = 'AGENT_OVERLOADED';
+
 /** A time that ran out proves nothing when this machine stood still for a good part of it. */
 export function judge(end: JobEnd, facts: JobFacts, isStarved: boolean): Judged {
   const judged = bounded(withGate(judgeEnd(end, facts), end, facts));
   if (!judged.isLate || !isStarved) return judged;
   const message =
     'this agent was too busy to judge the target: its own delays may be why the time of the script ran out';
-  return { ...judged, verdict: 'error', failures: [failureOf('AGENT_OVERLOADED', message)] };
+  return { ...judged, verdict: 'error', failures: [failureOf(OVERLOADED, message)] };
 }
 
 /**

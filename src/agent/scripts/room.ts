@@ -1,17 +1,20 @@
 import { join } from 'node:path';
 import type { Job } from '../../contract/index.ts';
-import { sleep } from '../../kit/clock.ts';
+import { monoMs, sleep } from '../../kit/clock.ts';
 import { messageOf } from '../../kit/errors.ts';
 import type { Log } from '../../kit/log.ts';
 import type { EgressProxy, OpenGate } from '../egress/index.ts';
 import { ExecutorFault, type Finished } from '../ports.ts';
 import type { Runtime } from '../runtimes/index.ts';
-import { canNestChromiumSandbox, letJobsPass } from '../sandbox/index.ts';
+import { canNestChromiumSandbox, letJobsPass, removeFolder } from '../sandbox/index.ts';
 import { ApiScripts } from './api-scripts.ts';
 import { readDefinition, readApiDefinition, resultIdOf, wantsFullBrowser } from './definition.ts';
 import { InstalledRuntimes } from './installed.ts';
 import { makeJobFolder, sweepWorkFolder } from './job-folder.ts';
 import { limitsOf, programOf, SCRIPT_ENTRY, type ScriptKind } from './program.ts';
+import { Pressure } from './pressure.ts';
+import { OVERLOADED } from './outcome.ts';
+import { Quiet } from './quiet.ts';
 import { ScriptChild } from './script-child.ts';
 import { ScriptRun, type RunSurroundings } from './script-run.ts';
 import { Starvation } from './starvation.ts';
@@ -47,6 +50,17 @@ export interface ScriptRoomOptions {
 }
 
 const LOOK_MS = 5_000;
+/** Longer runs are not repeated: both together have to be over before the run is overdue. */
+const MAX_FIRST_MS = 60_000;
+
+/** What a job asks of its process. */
+interface Need {
+  kind: ScriptKind;
+  runtimeId: string | null;
+  purpose: Exclude<Purpose, 'spare'>;
+}
+
+type Work = (child: ScriptChild, around: RunSurroundings) => Promise<Finished | undefined>;
 
 /** The processes that run user code, one per job. */
 export class ScriptRoom {
@@ -54,6 +68,8 @@ export class ScriptRoom {
   readonly #workDir: string;
   readonly #runtimes: InstalledRuntimes;
   readonly #starvation = new Starvation();
+  readonly #pressure = new Pressure();
+  readonly #quiet = new Quiet();
   readonly #pool: WarmPool;
   readonly #busy = new Set<ScriptChild>();
 
@@ -66,7 +82,7 @@ export class ScriptRoom {
       start: (kind, runtime, purpose) => this.#start(kind, runtime, purpose),
       places,
       usual: () => this.#runtimes.usual(),
-      mayWarm,
+      mayWarm: (kind) => !this.#quiet.isAsked && mayWarm(kind),
       log,
       onChange: () => events.onChange(),
     });
@@ -92,6 +108,11 @@ export class ScriptRoom {
   /** Jobs under way. */
   get jobs(): { kind: ScriptKind; pid: number | undefined; memoryBytes: number }[] {
     return [...this.#busy].map(({ kind, pid, memoryBytes }) => ({ kind, pid, memoryBytes }));
+  }
+
+  /** The part of the processor time that jobs could have used and did not get since this was asked last, 0 to 1. */
+  waitShare(): number {
+    return this.#pressure.since(this.#busy);
   }
 
   /** Removes what an agent that was killed left behind, then keeps spares until `signal` aborts. */
@@ -142,10 +163,10 @@ export class ScriptRoom {
   async run(job: Job, signal: AbortSignal): Promise<Finished | undefined> {
     const definition = readDefinition(job);
     const kind = job.checkType === 'BROWSER' ? 'browser' : 'multistep';
-    const work = (child: ScriptChild, around: (job: Job) => RunSurroundings): Promise<Finished | undefined> =>
-      new ScriptRun(job, definition, child, around(job)).carryOut(signal);
+    const work = (child: ScriptChild, around: RunSurroundings): Promise<Finished | undefined> =>
+      new ScriptRun(job, definition, child, around).carryOut(signal);
     const purpose = kind === 'browser' && wantsFullBrowser(definition) ? 'full-browser' : 'job';
-    return this.#inChild(kind, definition.runtimeId ?? null, signal, work, purpose);
+    return this.#observe(job, { kind, purpose, runtimeId: definition.runtimeId ?? null }, signal, work);
   }
 
   /**
@@ -154,25 +175,53 @@ export class ScriptRoom {
    * @returns what `work` gives, or undefined when `signal` aborts first
    * @throws ExecutorFault
    */
-  async withApiScripts<T>(
+  async withApiScripts(
     job: Job,
     signal: AbortSignal,
-    work: (scripts: ApiScripts) => Promise<T>,
-  ): Promise<T | undefined> {
+    work: (scripts: ApiScripts) => Promise<Finished | undefined>,
+  ): Promise<Finished | undefined> {
     const definition = readApiDefinition(job);
-    return this.#inChild('api', definition.runtimeId ?? null, signal, async (child, around) => {
-      const scripts = new ApiScripts(job, definition, child, around(job), signal);
+    const need = { kind: 'api', purpose: 'job', runtimeId: definition.runtimeId ?? null } as const;
+    return this.#observe(job, need, signal, async (child, around) => {
+      const scripts = new ApiScripts(job, definition, child, around, signal);
       await scripts.prepare();
       return work(scripts);
     });
   }
 
+  /**
+   * Runs a job beside others. What only this machine's slowness may have made fail is run once more, when
+   * no other job runs here: an answer is worth more than an excuse.
+   */
+  async #observe(job: Job, need: Need, signal: AbortSignal, work: Work): Promise<Finished | undefined> {
+    const { ownSecrets, folderOf, memoryOf } = this.#options;
+    const around: RunSurroundings = {
+      limits: limitsOf(need.kind, memoryOf(need.kind)),
+      ownSecrets,
+      into: folderOf(resultIdOf(job)),
+      starvation: this.#starvation,
+    };
+    const observe = (): Promise<Finished | undefined> =>
+      this.#inChild(need, signal, (child) => work(child, around));
+    const begunMs = monoMs();
+    const first = await this.#quiet.beside(observe, signal);
+    if (!first?.report.errors.some(({ code }) => code === OVERLOADED)) return first;
+    if (monoMs() - begunMs > MAX_FIRST_MS) return first;
+    const second = await this.#quiet.alone(async () => {
+      await removeFolder(around.into);
+      return { finished: await observe() };
+    }, signal);
+    this.#options.log.info(
+      { runId: job.runId, again: second !== undefined },
+      'this machine was too busy to judge a run',
+    );
+    return second === undefined ? first : second.finished;
+  }
+
   async #inChild<T>(
-    kind: ScriptKind,
-    runtimeId: string | null,
+    { kind, runtimeId, purpose }: Need,
     signal: AbortSignal,
-    work: (child: ScriptChild, around: (job: Job) => RunSurroundings) => Promise<T>,
-    purpose: 'job' | 'full-browser' = 'job',
+    work: (child: ScriptChild) => Promise<T>,
   ): Promise<T | undefined> {
     const child = await this.#pool.take(kind, this.#runtimes.choose(runtimeId), signal, purpose);
     if (child === undefined) return undefined;
@@ -183,22 +232,12 @@ export class ScriptRoom {
       if (cause !== 'killed') this.#options.events.onEnded(kind, cause);
     });
     try {
-      return await work(child, (job) => this.#around(job, kind));
+      return await work(child);
     } finally {
       await this.#discard(child);
       this.#busy.delete(child);
       this.#pool.gaveBack(kind);
     }
-  }
-
-  #around(job: Job, kind: ScriptKind): RunSurroundings {
-    const { memoryOf, ownSecrets, folderOf } = this.#options;
-    return {
-      limits: limitsOf(kind, memoryOf(kind)),
-      ownSecrets,
-      into: folderOf(resultIdOf(job)),
-      starvation: this.#starvation,
-    };
   }
 
   async #start(kind: ScriptKind, runtime: Runtime, purpose: Purpose): Promise<ScriptChild> {

@@ -4,7 +4,14 @@ import { messageOf } from '../../kit/errors.ts';
 import type { OpenGate } from '../egress/index.ts';
 import { LineReader } from '../lines.ts';
 import type { Runtime } from '../runtimes/index.ts';
-import { removeFolder, startChild, type Child, type ChildExit, type ChildProgram } from '../sandbox/index.ts';
+import {
+  removeFolder,
+  startChild,
+  type Child,
+  type ChildExit,
+  type ChildProgram,
+  type Scheduling,
+} from '../sandbox/index.ts';
 import { writeUserFiles, type UserFile } from './job-folder.ts';
 import { readScriptMessage } from './messages.ts';
 import type { ScriptKind } from './program.ts';
@@ -77,6 +84,11 @@ export class ScriptChild {
   /** Memory of all its processes now. */
   get memoryBytes(): number {
     return this.#child.usage().memoryBytes;
+  }
+
+  /** What it got of the processors until now. */
+  scheduling(): Scheduling {
+    return this.#child.scheduling();
   }
 
   /** Why it did not become ready. To be asked only before it got a job: user code may print anything. */

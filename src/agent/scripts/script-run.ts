@@ -53,7 +53,7 @@ export class ScriptRun {
   /** @returns undefined when `signal` aborts first. The child has no process any more, but its folder. */
   async carryOut(signal: AbortSignal): Promise<Finished | undefined> {
     await this.#child.writeFiles(filesOf(this.#definition));
-    const howStarved = this.#around.starvation.measure();
+    const howStarved = this.#around.starvation.measure(this.#child);
     const begunMs = wallMs();
     this.#child.send(runMessage(this.#job, this.#definition, this.#child.runtime.id));
     const end = await this.#untilEnd(signal);

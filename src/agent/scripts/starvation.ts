@@ -1,15 +1,18 @@
 import { monoMs } from '../../kit/clock.ts';
+import type { Scheduling } from '../sandbox/index.ts';
 
 const TICK_MS = 100;
 /** Lateness that a busy but healthy machine shows. */
 const NOISE_MS = 50;
 /** A stretch in which this process stood still for so long says little about anybody else's time. */
-const STARVED_SHARE = 0.2;
+const STOOD_STILL_SHARE = 0.2;
+/** A script that could run and was not let for so much of its time was measured, and not its target. */
+const WAITED_SHARE = 0.5;
 
 /**
- * Whether this machine gave its processes the time that they needed, told for any stretch. Watched from
- * the agent's own event loop: what keeps it waiting (too few processors, a throttled control group, a
- * machine that was suspended) keeps a script waiting too.
+ * Whether this machine gave a process the time that it needed, told for any stretch. Two things show it: the
+ * agent's own event loop stands still (a throttled control group, a machine that was suspended), or the
+ * kernel counts that the process waited for a processor.
  */
 export class Starvation {
   #watching = 0;
@@ -18,16 +21,19 @@ export class Starvation {
   #lateMs = 0;
   #longestMs = 0;
 
-  /** Call the returned function once, at the end of the stretch. */
-  measure(): () => { isStarved: boolean; longestMs: number } {
+  /** Call the returned function once, at the end of the stretch, while the process lives. */
+  measure(process: { scheduling(): Scheduling }): () => { isStarved: boolean; longestMs: number } {
     if (this.#watching++ === 0) this.#start();
     const startedMs = monoMs();
     const before = this.#lateMs;
+    const waitedBeforeMs = process.scheduling().waitedMs;
     return () => {
       this.#look();
       if (--this.#watching === 0) clearInterval(this.#timer);
-      const isStarved = this.#lateMs - before >= STARVED_SHARE * (monoMs() - startedMs);
-      return { isStarved, longestMs: this.#longestMs };
+      const tookMs = monoMs() - startedMs;
+      const stoodStill = this.#lateMs - before >= STOOD_STILL_SHARE * tookMs;
+      const waitedMs = process.scheduling().waitedMs - waitedBeforeMs;
+      return { isStarved: stoodStill || waitedMs >= WAITED_SHARE * tookMs, longestMs: this.#longestMs };
     };
   }
 

@@ -88,9 +88,11 @@ export function startScripts(policy: Policy = {}, runtime: Runtime = RUNTIMES[0]
         environmentVariables,
       };
       const job = standInJob(spec, { checkType: 'API', name: 'egress', timeoutMs: 60_000 });
-      const answer = await room.withApiScripts(job, new AbortController().signal, (scripts) =>
-        scripts.run({ phase: 'setup', request, response: null, env: null }),
-      );
+      let answer: PhaseAnswer | undefined;
+      await room.withApiScripts(job, new AbortController().signal, async (scripts) => {
+        answer = await scripts.run({ phase: 'setup', request, response: null, env: null });
+        return undefined;
+      });
       const printed = answer!.log.map(({ msg, level }) => (level === 'INFO' ? msg : `${level} ${msg}`));
       return { printed: printed.join('\n'), answer: answer! };
     },
