@@ -105,6 +105,9 @@ class Bench {
     const warmSpec = await this.#inRoom('warm', 'browser', spec);
     const tests = await this.#byHand(this.#runner(spec));
     const steps = await this.#inRoom('warm', 'multistep', this.#write('steps.js', MULTISTEP));
+    const nothing = this.#write('nothing.js', 'void 0;');
+    const started = await this.#byHand(nothing);
+    const dispatched = await this.#inRoom('warm', 'multistep', nothing);
     const byHand = 'node script.js';
     return [
       row('browser check, cold: CPU', cold.cpuMs, plain.cpuMs, 'ms', byHand, 1.15),
@@ -116,6 +119,8 @@ class Bench {
       row('spec, cold: CPU', coldSpec.cpuMs, tests.cpuMs, 'ms', 'playwright test'),
       row('spec, warm: wall', warmSpec.wallMs, tests.wallMs, 'ms', 'playwright test'),
       row('multistep check, warm: wall', steps.wallMs, tests.wallMs, 'ms', 'playwright test'),
+      row('multistep check: memory', steps.memoryMb, tests.memoryMb, 'MB', 'playwright test'),
+      row('empty script, warm: dispatch to result', dispatched.wallMs, started.wallMs, 'ms', byHand),
     ];
   }
 

@@ -57,6 +57,18 @@ export const serviceSettings = {
     default: 'off',
     meaning: 'Requests that one API key may make in a minute; 0 sets no limit.',
   }),
+  metricsToken: setting(
+    'METRICS_TOKEN',
+    z
+      .string()
+      .regex(/^[\x21-\x7e]{8,200}$/, '8 to 200 printable characters without spaces are allowed')
+      .optional(),
+    {
+      default: 'open',
+      meaning: 'Bearer token that `/metrics` asks for; without it everybody who reaches the port may read them.',
+      secret: true,
+    },
+  ),
   bootstrapAccountId: setting(
     'BOOTSTRAP_ACCOUNT_ID',
     z

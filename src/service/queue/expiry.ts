@@ -8,7 +8,13 @@ import { endRuns } from './settle.ts';
 import { interval } from './sql.ts';
 
 /** Why nobody took a run in its time. */
-export type ExpiryReason = 'NO_AGENT_CONNECTED' | 'NO_CAPABLE_AGENT' | 'ALL_AGENTS_BUSY';
+export const EXPIRY_REASONS = ['NO_AGENT_CONNECTED', 'NO_CAPABLE_AGENT', 'ALL_AGENTS_BUSY'] as const;
+export type ExpiryReason = (typeof EXPIRY_REASONS)[number];
+
+export interface ExpiredRun {
+  run: OpenRun;
+  endReason: ExpiryReason;
+}
 
 export interface ConnectedAgent {
   id: string;
@@ -33,24 +39,23 @@ export function expiryReason(
  * Ends runs whose time in the queue is over. They leave no result, since nothing was observed; the
  * session says TIMED_OUT and why. @returns the runs, at most 500
  */
-export async function expire(trx: Trx, timing: Timing): Promise<OpenRun[]> {
+export async function expire(trx: Trx, timing: Timing): Promise<ExpiredRun[]> {
   const runs = await lockSome(trx, sql`r.state = 0 and r.expires_at <= now()`);
   if (runs.length === 0) return [];
   const agents = await connectedAgents(trx, runs, timing);
+  const expired = runs.map((run) => ({
+    run,
+    endReason: expiryReason(run, agents.filter(servesPlaceOf(run))),
+  }));
   await endRuns(
     trx,
-    runs.map((run) => ({
-      run,
-      state: RunState.expired,
-      outcome: 'TIMED_OUT',
-      endReason: expiryReason(run, agents.filter(servesPlaceOf(run))),
-    })),
+    expired.map((each) => ({ ...each, state: RunState.expired, outcome: 'TIMED_OUT' })),
   );
   await refreshSessions(
     trx,
     runs.map(({ session_id }) => session_id),
   );
-  return runs;
+  return expired;
 }
 
 const servesPlaceOf =

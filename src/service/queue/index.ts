@@ -35,7 +35,10 @@ import {
 import { receive } from './receive.ts';
 import { claimTopic, type OpenRun } from './run-row.ts';
 import { Turns } from './turns.ts';
-import { upkeep } from './upkeep.ts';
+import { upkeep, type Losses } from './upkeep.ts';
+
+export { EXPIRY_REASONS } from './expiry.ts';
+export type { Losses } from './upkeep.ts';
 
 export interface QueueOptions {
   store: Store;
@@ -43,10 +46,11 @@ export interface QueueOptions {
   log: Log;
   /** Days that sessions and late results are kept; default 30. */
   retentionDays?: number;
+  losses?: Losses;
 }
 
 export function createQueue(options: QueueOptions): Queue {
-  const { store, timing, log, retentionDays = 30 } = options;
+  const { store, timing, log, retentionDays = 30, losses } = options;
   const { db } = store;
   const turns = new Turns((agent, jobClass, ms) => scheduledWaitsLongerThan(db, agent, jobClass, ms));
 
@@ -168,7 +172,7 @@ export function createQueue(options: QueueOptions): Queue {
     record,
     cancelSession,
     forgetCheck,
-    loop: (signal) => upkeep({ store, timing, log, retentionDays }, changed, signal),
+    loop: (signal) => upkeep({ store, timing, log, retentionDays, losses }, changed, signal),
   };
 }
 

@@ -5,7 +5,7 @@ import { messageOf } from '../../kit/errors.ts';
 import type { Log } from '../../kit/log.ts';
 import type { Db, Store } from '../ports.ts';
 import { transact } from '../store/index.ts';
-import { expire } from './expiry.ts';
+import { expire, type ExpiryReason } from './expiry.ts';
 import { reap } from './give-back.ts';
 import type { OpenRun } from './run-row.ts';
 import { interval } from './sql.ts';
@@ -17,6 +17,14 @@ const DAY_MS = 86_400_000;
 const RUNS_KEPT_MS = 2 * DAY_MS;
 const BATCH = 2_000;
 
+/** Told once per run, after the commit, in the process that ended it. */
+export interface Losses {
+  /** No agent took it in its time. */
+  expired(location: string, reason: ExpiryReason): void;
+  /** The agent that had it fell silent. */
+  silent(location: string): void;
+}
+
 /**
  * Ends leases and waits that are over, and removes old rows, until the signal aborts. Every replica of
  * the service may do it: rows that another one has locked are skipped.
@@ -26,23 +34,25 @@ const BATCH = 2_000;
  * is ended.
  */
 export async function upkeep(
-  context: { store: Store; timing: Timing; log: Log; retentionDays: number },
+  context: { store: Store; timing: Timing; log: Log; retentionDays: number; losses?: Losses | undefined },
   changed: (runs: readonly OpenRun[]) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const { store, timing, log, retentionDays } = context;
+  const { store, timing, log, retentionDays, losses } = context;
   let cleanedAt = monoMs() - CLEAN_MS * Math.random();
   let reapFrom = monoMs() + timing.settleMs;
   while (!signal.aborted) {
     try {
-      const reaped = await transact(store.db, (trx) => reap(trx, timing, 'offers'));
-      if (monoMs() >= reapFrom) {
-        reaped.push(...(await transact(store.db, (trx) => reap(trx, timing, 'leases'))));
-      }
+      const offers = await transact(store.db, (trx) => reap(trx, timing, 'offers'));
+      const leases =
+        monoMs() >= reapFrom ? await transact(store.db, (trx) => reap(trx, timing, 'leases')) : [];
+      const reaped = [...offers, ...leases];
+      for (const { location } of leases) losses?.silent(location);
       if (reaped.length > 0) log.info({ runs: reaped.length }, 'leases ended without a result');
       const expired = await transact(store.db, (trx) => expire(trx, timing));
       if (expired.length > 0) log.warn({ runs: expired.length }, 'runs expired: no agent took them in time');
-      changed([...reaped, ...expired]);
+      for (const { run, endReason } of expired) losses?.expired(run.location, endReason);
+      changed([...reaped, ...expired.map(({ run }) => run)]);
       if (monoMs() - cleanedAt > CLEAN_MS) {
         cleanedAt = monoMs();
         await removeOldRows(store.db, retentionDays, signal);

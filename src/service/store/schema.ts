@@ -263,6 +263,15 @@ export interface ResultLateTable {
   body: Json<Record<string, unknown>>;
 }
 
+/** The queue of a location at the start of a minute; kept for 15 days. */
+export interface LocationLoadTable {
+  location_id: string;
+  at: Stamp;
+  queued: number;
+  /** How long its oldest run had been due. */
+  oldest_seconds: number;
+}
+
 export interface Database {
   account: AccountTable;
   api_key: ApiKeyTable;
@@ -279,4 +288,5 @@ export interface Database {
   check_result_detail: CheckResultDetailTable;
   artifact: ArtifactTable;
   result_late: ResultLateTable;
+  location_load: LocationLoadTable;
 }

@@ -1,6 +1,6 @@
 /**
  * The SQL of the interface's resources, one module per entity: accounts and their keys, private
- * locations and their agents, check definitions and what they share (groups, variables, snippets),
+ * locations with their agents and their load, check definitions and what they share (groups, variables, snippets),
  * sessions, results and their artifacts. Rows in, rows out; verbs decide what they mean.
  * The queue's own writes (runs, sessions, results) are not here.
  */
@@ -9,6 +9,7 @@ export * as agents from './agents.ts';
 export * as artifacts from './artifacts.ts';
 export * as checks from './checks.ts';
 export * as groups from './groups.ts';
+export * as loads from './loads.ts';
 export * as locations from './locations.ts';
 export * as results from './results.ts';
 export * as sessions from './sessions.ts';
@@ -19,6 +20,7 @@ export type { KeyHolder } from './agents.ts';
 export { artifactId, type ArtifactRow } from './artifacts.ts';
 export type { CheckFilter, CheckRow, CheckStatusRow } from './checks.ts';
 export type { GroupFilter, GroupRow } from './groups.ts';
+export type { LoadSample, LocationLoad } from './loads.ts';
 export type { ConnectedAgent, LocationKeyRow, LocationRow } from './locations.ts';
 export type { ResultFilter, ResultPosition, ResultRow } from './results.ts';
 export type { SessionResult, SessionRow, SessionRun } from './sessions.ts';

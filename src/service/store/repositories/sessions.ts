@@ -1,6 +1,6 @@
-import { sql, type Selectable } from 'kysely';
+import type { Selectable } from 'kysely';
 import type { Db } from '../../ports.ts';
-import { RunState, type CheckResultTable, type CheckSessionTable, type RunTable } from '../schema.ts';
+import type { CheckResultTable, CheckSessionTable, RunTable } from '../schema.ts';
 
 export type SessionRow = Selectable<CheckSessionTable>;
 export type SessionRun = Pick<
@@ -47,24 +47,5 @@ export async function resultsOfSession(db: Db, session: SessionRow): Promise<Ses
     .orderBy('location')
     .orderBy('started_at')
     .orderBy('attempts')
-    .execute();
-}
-
-export async function countRuns(db: Db): Promise<{ state: number; count: number }[]> {
-  return db
-    .selectFrom('run')
-    .select(['state', sql<number>`count(*)::int`.as('count')])
-    .groupBy('state')
-    .execute();
-}
-
-export async function countExpiredRuns(
-  db: Db,
-): Promise<{ location: string; reason: string | null; count: number }[]> {
-  return db
-    .selectFrom('run')
-    .select(['location', 'end_reason as reason', sql<number>`count(*)::int`.as('count')])
-    .where('state', '=', RunState.expired)
-    .groupBy(['location', 'end_reason'])
     .execute();
 }
