@@ -11,6 +11,7 @@ import { supervise } from '../kit/supervise.ts';
 import { agentMetrics, createAgentGateway, type AgentGateway } from './agents/index.ts';
 import { createJanitor, openBlobs } from './blobs/index.ts';
 import { createServer, Metrics } from './http/index.ts';
+import { createLoads } from './load/index.ts';
 import { watchResults, type LiveResult } from './live-results.ts';
 import type { ServiceContext } from './ports.ts';
 import { createQueue } from './queue/index.ts';
@@ -62,9 +63,11 @@ export async function startService(
       { accountId: settings.bootstrapAccountId, apiKey: settings.bootstrapApiKey },
     );
     const timing = timingOf(settings.leaseSeconds, settings.queueExpirySeconds);
-    const bare = createQueue({ store, timing, log, retentionDays: settings.rawRetentionDays });
+    const metrics = new Metrics();
+    const { rawRetentionDays: retentionDays } = settings;
+    const bare = createQueue({ store, timing, log, retentionDays, losses: metrics.losses });
     const queue = options.onResult ? watchResults(bare, { store, log }, options.onResult) : bare;
-    const running = await open({ store, queue, blobs, timing, log }, settings);
+    const running = await open({ store, queue, blobs, timing, log }, settings, metrics);
     return made === undefined ? running : { ...running, bootstrap: made };
   } catch (error) {
     await store.close();
@@ -84,6 +87,7 @@ interface Open {
 async function open(
   parts: Omit<ServiceContext, 'publicUrl'>,
   settings: ServiceSettings,
+  metrics: Metrics,
 ): Promise<RunningService> {
   const stopping = new AbortController();
   const stopLoops = new AbortController();
@@ -94,12 +98,14 @@ async function open(
       return settings.publicUrl ?? url;
     },
   };
-  const metrics = new Metrics(context);
+  const loads = createLoads(context);
+  metrics.watch(loads);
   const gateway = createAgentGateway(context, { metrics: agentMetrics(metrics.registry) });
   const scheduler = createScheduler(context);
   const janitor = createJanitor(context, settings.rawRetentionDays);
   const server = createServer(context, {
     metrics,
+    metricsToken: settings.metricsToken,
     rateLimitPerMinute: settings.rateLimitPerMinute,
     stopping: stopping.signal,
   });
@@ -108,7 +114,7 @@ async function open(
   const port = await listen(server, settings);
   url = `http://${shownHost(settings.host)}:${port}`;
 
-  const loops = [context.queue, scheduler, gateway, janitor].map(
+  const loops = [context.queue, scheduler, gateway, janitor, loads].map(
     (each) => async (signal: AbortSignal) => each.loop(signal),
   );
   const done = untilStopped(supervise(loops, stopLoops.signal), {

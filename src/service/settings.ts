@@ -65,7 +65,8 @@ export const serviceSettings = {
       .optional(),
     {
       default: 'open',
-      meaning: 'Bearer token that `/metrics` asks for; without it everybody who reaches the port may read them.',
+      meaning:
+        'Bearer token that `/metrics` asks for; without it everybody who reaches the port may read them.',
       secret: true,
     },
   ),

@@ -15,9 +15,18 @@ export interface ScriptedAgent {
   leave(): void;
 }
 
-export async function startAgent(url: string, key: string, checkTypes = TYPES): Promise<ScriptedAgent> {
+export async function startAgent(
+  url: string,
+  key: string,
+  checkTypes = TYPES,
+  version?: string,
+): Promise<ScriptedAgent> {
   const total = 100;
-  const { agent, say } = await welcomed(connectSocket, url, key, { total, checkTypes });
+  const { agent, say } = await welcomed(connectSocket, url, key, {
+    total,
+    checkTypes,
+    ...(version && { version }),
+  });
   const waiting: Job[] = [];
   const room = { free: total, freeByClass: { script: total, browser: total } };
   say('ready', room);

@@ -397,7 +397,7 @@ describe('a run that no agent takes', () => {
       ],
     });
     const metrics = await (await fetch(`${hasty.url}/metrics`)).text();
-    expect(metrics).toContain(`vedette_runs_expired{location="${slug}",reason="NO_AGENT_CONNECTED"} 1`);
-    expect(metrics).toContain('vedette_runs{state="expired"} 1');
+    const counter = `vedette_location_runs_expired_total{location="${slug}",reason="NO_AGENT_CONNECTED"}`;
+    expect(metrics).toContain(`${counter} 1`);
   });
 });

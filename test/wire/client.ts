@@ -30,13 +30,14 @@ export interface Identity {
   total?: number;
   checkTypes?: string[];
   protocol?: { min: number; max: number };
+  version?: string;
 }
 
 export function helloOf(identity: Identity = {}): object {
   return {
     agentId: identity.agentId ?? randomUUID(),
     instanceId: randomUUID(),
-    agentVersion: '0.1.0',
+    agentVersion: identity.version ?? '0.1.0',
     protocol: identity.protocol ?? { min: 1, max: 1 },
     features: [],
     capabilities: { checkTypes: identity.checkTypes ?? ['URL', 'TCP'], os: 'linux', arch: 'x64' },

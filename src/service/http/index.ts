@@ -5,7 +5,9 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { timingSafeEqual } from 'node:crypto';
 import { messageOf } from '../../kit/errors.ts';
+import { hashSecret } from '../../kit/ids.ts';
 import type { ServiceContext } from '../ports.ts';
 import { Authenticator, Refusal, type Caller } from '../verbs/index.ts';
 import { errorBody, refusalBody } from './errors.ts';
@@ -28,6 +30,8 @@ const PART_TIMEOUT_MS = 900_000;
 
 export interface HttpOptions {
   metrics: Metrics;
+  /** What /metrics asks for; without it everybody may read them. */
+  metricsToken?: string | undefined;
   rateLimitPerMinute: number;
   /** Aborts when the service begins to stop: readiness turns 503 and waiting calls end. */
   stopping: AbortSignal;
@@ -73,7 +77,7 @@ function limitTime(request: IncomingMessage, response: ServerResponse): void {
 function mountHealth(
   server: FastifyInstance,
   { store }: ServiceContext,
-  { metrics, stopping }: HttpOptions,
+  { metrics, metricsToken, stopping }: HttpOptions,
 ): void {
   server.get('/-/readiness', async (_request, reply) => {
     if (stopping.aborted) return reply.code(503).send({ status: 'stopping' });
@@ -82,7 +86,12 @@ function mountHealth(
   });
   server.get('/-/liveness', async () => ({ status: 'alive' }));
   server.get('/health', async () => ({ status: 'alive' }));
-  server.get('/metrics', async (_request, reply) => {
+  const expected = metricsToken === undefined ? undefined : hashSecret(metricsToken);
+  server.get('/metrics', async (request, reply) => {
+    const shown = hashSecret(bearerOf(request) ?? '');
+    if (expected !== undefined && !timingSafeEqual(shown, expected)) {
+      throw new Refusal('badKey', 'authorization: must be Bearer and the METRICS_TOKEN of the service');
+    }
     const text = await metrics.registry.metrics();
     return reply.type(metrics.registry.contentType).send(text);
   });
@@ -124,9 +133,8 @@ class Guard {
   /** @throws Refusal */
   async admit(request: FastifyRequest, { access }: Route): Promise<void> {
     if (access === 'key') {
-      const [, key] = /^Bearer +(\S+) *$/i.exec(request.headers.authorization ?? '') ?? [];
       const account = request.headers['x-service-account'];
-      const accountId = await this.#authenticator.accountOf(key, account?.toString());
+      const accountId = await this.#authenticator.accountOf(bearerOf(request), account?.toString());
       this.#limit.count(accountId);
       this.#callers.set(request, { ...this.#context, accountId });
     }
@@ -139,6 +147,10 @@ class Guard {
   callerOf(request: FastifyRequest): Caller | undefined {
     return this.#callers.get(request);
   }
+}
+
+function bearerOf({ headers }: FastifyRequest): string | undefined {
+  return /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1];
 }
 
 async function answer(

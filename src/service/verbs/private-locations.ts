@@ -3,14 +3,21 @@ import { httpAddress } from '../../checks/index.ts';
 import { hashSecret, isUuid, maskSecret, newId, newSecret } from '../../kit/ids.ts';
 import type { Db } from '../ports.ts';
 import {
+  loads,
   locations,
   transact,
   type ConnectedAgent,
+  type LoadSample,
   type LocationKeyRow,
   type LocationRow,
 } from '../store/index.ts';
 import type { Caller } from './caller.ts';
 import { notFound, Refusal } from './refusal.ts';
+
+const MAX_SPAN_MS = 15 * 86_400_000;
+const STEPS_SECONDS = [60, 300, 900];
+/** A day of minutes, 15 days of quarters of an hour. */
+const MAX_POINTS = 1440;
 
 /** Two, so that a key can be replaced while agents use the other. */
 const MAX_KEYS = 2;
@@ -121,6 +128,26 @@ export async function deleteKey(caller: Caller, locationId: string, keyId: strin
   const gone = isUuid(keyId) && (await locations.deleteKey(db, locationId, keyId));
   if (!gone) throw notFound('key', keyId);
   caller.store.wake(`key:${keyId}`);
+}
+
+/**
+ * The queue of the location over a window: what was written each minute, and this moment where the
+ * window holds it. A window of more than a day is told in steps, by the highest values of each.
+ */
+export async function locationLoad(
+  caller: Caller,
+  id: string,
+  { from, to }: { from: Date; to: Date },
+): Promise<LoadSample[]> {
+  const { db } = caller.store;
+  const location = await existing(db, caller, id);
+  const spanMs = to.getTime() - from.getTime();
+  if (spanMs <= 0) throw new Refusal('invalid', 'to: must be later than from');
+  if (spanMs >= MAX_SPAN_MS) throw new Refusal('invalid', 'to: must be less than 15 days after from');
+  const stepSeconds = STEPS_SECONDS.find((step) => spanMs / 1000 / step <= MAX_POINTS)!;
+  const past = await loads.history(db, location.id, { from, to, stepSeconds });
+  const now = await loads.sampleNow(db, location);
+  return now.at >= from && now.at < to ? [...past, now] : past;
 }
 
 async function existing(db: Db, caller: Caller, id: string, lock = false): Promise<LocationRow> {

@@ -2,19 +2,17 @@ import { z } from 'zod';
 import * as verbs from '../../verbs/index.ts';
 import { route, type Route } from '../route.ts';
 import { CheckResult, resultFields, showResult } from './check-result-entry.ts';
-import { CheckTypeName, paging } from './shapes.ts';
+import { CheckTypeName, fromUnix, paging } from './shapes.ts';
 
 const tag = 'check results';
 
-/** Above this a number is milliseconds: as seconds it would be the year 5138. */
-const MAX_UNIX_SECONDS = 1e11;
 const UnixTime = z
   .number()
   .min(0)
   .max(1e14)
   .describe('UNIX time in seconds; milliseconds are understood too');
 const dateOf = (unix: number | undefined): Date | undefined =>
-  unix === undefined ? undefined : new Date(unix > MAX_UNIX_SECONDS ? unix : unix * 1000);
+  unix === undefined ? undefined : fromUnix(unix);
 
 const ListQuery = z.strictObject({
   limit: paging.limit,

@@ -3,7 +3,7 @@ import * as verbs from '../../verbs/index.ts';
 import { isOlder, VERSION } from '../../../kit/version.ts';
 import type { ConnectedAgent, LocationKeyRow } from '../../store/index.ts';
 import { route, type Route } from '../route.ts';
-import { instant, instantOrNull, Instant } from './shapes.ts';
+import { instant, instantOrNull, Instant, Moment } from './shapes.ts';
 
 const tag = 'private locations';
 
@@ -39,6 +39,16 @@ const PrivateLocation = z
     updated_at: Instant.nullable(),
   })
   .meta({ id: 'PrivateLocation' });
+
+const LocationMetrics = z
+  .strictObject({
+    timestamps: z.array(Instant),
+    queueSize: z.array(z.int()).describe('Runs that were due and waited for an agent'),
+    oldestScheduledCheckRun: z
+      .array(z.number())
+      .describe('How long the oldest of them had been due, in seconds; 0 when none waited'),
+  })
+  .meta({ id: 'PrivateLocationMetrics' });
 
 function showKey(row: LocationKeyRow): z.input<typeof Key> {
   return {
@@ -159,6 +169,26 @@ export const privateLocationRoutes: readonly Route[] = [
       errors: [404, 409],
     },
     async (caller, { params }) => verbs.deleteLocation(caller, params.id),
+  ),
+  route(
+    {
+      method: 'GET',
+      path: '/v1/private-locations/{id}/metrics',
+      tag,
+      summary: 'Read how long the queue of a private location was, by the minute, and how long it is now',
+      query: z.strictObject({ from: Moment, to: Moment.describe('Less than 15 days after `from`') }),
+      status: 200,
+      reply: LocationMetrics,
+      errors: [404],
+    },
+    async (caller, { params, query }) => {
+      const samples = await verbs.locationLoad(caller, params.id, query);
+      return {
+        timestamps: samples.map(({ at }) => instant(at)),
+        queueSize: samples.map(({ queued }) => queued),
+        oldestScheduledCheckRun: samples.map(({ oldestSeconds }) => Math.round(oldestSeconds)),
+      };
+    },
   ),
   route(
     {
