@@ -3,7 +3,7 @@ import { monoMs, sleep, untilAborted } from '../kit/clock.ts';
 import { supervise } from '../kit/supervise.ts';
 import { Admission, readMachine, type Heavy, type LanePlan } from './admission/index.ts';
 import { ArtifactUploader } from './artifacts/index.ts';
-import type { ExtraAuthorities } from './authorities.ts';
+import type { Authorities } from './authorities/index.ts';
 import { Connection, ServiceClient } from './connection/index.ts';
 import { Dispatcher, LeaseClock } from './dispatch/index.ts';
 import { EgressProxy } from './egress/index.ts';
@@ -28,7 +28,7 @@ export interface AgentParts {
   pool: ProbePool;
   spool: Spool;
   dataDir: string;
-  authorities: ExtraAuthorities | undefined;
+  authorities: Authorities;
 }
 
 /** The rooms of one agent, wired together, and the order in which they end. */
@@ -38,7 +38,7 @@ export class Agent {
   readonly #settings: AgentSettings;
   readonly #options: AgentOptions;
   readonly #spool: Spool;
-  readonly #authorities: ExtraAuthorities | undefined;
+  readonly #authorities: Authorities;
   readonly #client: ServiceClient;
   readonly #pool: ProbePool;
   readonly #egress: EgressProxy | null;
@@ -139,16 +139,17 @@ export class Agent {
     this.#egress?.protect([port]);
   }
 
-  #scriptRoom({ plan, spool, dataDir }: AgentParts): ScriptRoom {
+  #scriptRoom({ plan, spool, dataDir, authorities }: AgentParts): ScriptRoom {
     const { log, scriptEntry, findRuntimes, runtimesEveryMs } = this.#options;
-    const { apiKey, extraCaCerts } = this.#settings;
+    const { apiKey } = this.#settings;
     return new ScriptRoom({
       dataDir,
       places: { browser: plan.places.browser, multistep: plan.places.script, api: plan.places.script },
       memoryOf: (kind) => plan.limitBytes[heavyOf(kind)],
       mayWarm: (kind) => this.#admission.allowSpare(heavyOf(kind), this.#heavy),
       egress: this.#egress,
-      extraCaCerts,
+      extraCaCerts: authorities.file,
+      browserAuthorities: () => authorities.browserDatabase(),
       ownSecrets: [apiKey],
       folderOf: (resultId) => spool.folderOf(resultId),
       log,
@@ -186,7 +187,8 @@ export class Agent {
           (signal) => this.#uploader.run(signal),
           (signal) => this.#artifacts.run(signal),
           (signal) => this.#watchReadiness(signal),
-          (signal) => this.#authorities?.watch(signal, () => this.#renewAll(), log) ?? untilAborted(signal),
+          (signal) =>
+            this.#authorities.watch(signal, () => this.#renewAll(), log, this.#options.authoritiesEveryMs),
           async (signal) => {
             await Promise.race([untilAborted(this.#draining.signal), untilAborted(signal)]);
             if (!signal.aborted) await this.#windDown();

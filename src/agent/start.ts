@@ -1,7 +1,8 @@
+import { join } from 'node:path';
 import type { Log } from '../kit/log.ts';
 import type { Agent, AgentParts } from './agent.ts';
 import { planLanes, readMachine } from './admission/index.ts';
-import { ExtraAuthorities } from './authorities.ts';
+import { Authorities } from './authorities/index.ts';
 import type { LinkTiming } from './connection/index.ts';
 import { chooseDataDir } from './data-dir.ts';
 import type { HealthServer } from './health/index.ts';
@@ -20,6 +21,7 @@ export interface AgentOptions {
   runtimesEveryMs?: number;
   linkTiming?: LinkTiming;
   pollForMs?: number;
+  authoritiesEveryMs?: number;
 }
 
 export interface RunningAgent {
@@ -46,8 +48,9 @@ export async function startAgent(settings: AgentSettings, options: AgentOptions)
   requireWalls(settings.sandbox, log);
   const swept = await sweepMarkers();
   if (swept > 0) log.warn({ jobs: swept }, 'ended what jobs of an agent that is gone had left running');
-  const { extraCaCerts } = settings;
-  const authorities = extraCaCerts === undefined ? undefined : new ExtraAuthorities(extraCaCerts);
+  const authorities = new Authorities(settings.extraCaCerts);
+  const dataDir = chooseDataDir(settings.dataDir, log);
+  authorities.keepIn(join(dataDir, 'authorities'));
   const plan = planLanes(readMachine(), settings.jobConcurrency);
   const pool = new ProbePool({
     size: plan.probes,
@@ -57,13 +60,13 @@ export async function startAgent(settings: AgentSettings, options: AgentOptions)
       useOsResolver: settings.useOsResolver,
       policy: { blocked: settings.blockedTargets, allowed: settings.allowedTargets },
     },
-    extraCaCerts,
+    extraCaCerts: authorities.file,
     log,
     ...(probeEntry === undefined ? {} : { entry: probeEntry }),
   });
   pool.start();
   try {
-    return await startRest(settings, options, { plan, pool, authorities });
+    return await startRest(settings, options, { plan, pool, authorities, dataDir });
   } catch (error) {
     await pool.stop();
     throw error;
@@ -73,7 +76,7 @@ export async function startAgent(settings: AgentSettings, options: AgentOptions)
 async function startRest(
   settings: AgentSettings,
   options: AgentOptions,
-  parts: Omit<AgentParts, 'spool' | 'dataDir'>,
+  parts: Omit<AgentParts, 'spool'>,
 ): Promise<RunningAgent> {
   const { log, version } = options;
   const [agentRoom, { openSpool }, { startHealthServer }] = await Promise.all([
@@ -81,9 +84,10 @@ async function startRest(
     import('./spool/index.ts'),
     import('./health/index.ts'),
   ]);
-  const dataDir = chooseDataDir(settings.dataDir, log);
-  const spool = openSpool(dataDir, log);
-  const agent = new agentRoom.Agent(settings, options, { ...parts, spool, dataDir });
+  // Reading them takes 80 ms, which an agent without TLS of its own need not wait for.
+  if (needsTls(settings)) parts.authorities.trustHere();
+  const spool = openSpool(parts.dataDir, log);
+  const agent = new agentRoom.Agent(settings, options, { ...parts, spool });
   const health = await startHealthServer({
     host: settings.healthHost,
     port: settings.healthPort,
@@ -110,6 +114,9 @@ async function startRest(
     kill: () => agent.kill(),
   };
 }
+
+const needsTls = ({ serviceUrl, httpProxy, httpsProxy }: AgentSettings): boolean =>
+  [serviceUrl, httpProxy, httpsProxy].some((url) => url?.startsWith('https:') === true);
 
 async function untilEnd(agent: Agent, health: HealthServer): Promise<void> {
   try {

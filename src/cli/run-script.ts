@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { copyFile, mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { Authorities } from '../agent/authorities/index.ts';
 import { planLanes, readMachine } from '../agent/admission/index.ts';
 import { cancelledReport, faultReport } from '../agent/dispatch/index.ts';
 import { EgressProxy } from '../agent/egress/index.ts';
@@ -91,13 +92,16 @@ function egressFor({ settings, log }: ScriptCheck): EgressProxy {
 
 function roomIn(dataDir: string, { settings, log }: ScriptCheck, egress: EgressProxy | null): ScriptRoom {
   const { limitBytes } = planLanes(readMachine(), undefined);
+  const authorities = new Authorities(settings.extraCaCerts);
+  authorities.keepIn(join(dataDir, 'authorities'));
   return new ScriptRoom({
     dataDir,
     places: { browser: 1, multistep: 1, api: 1 },
     memoryOf: (kind) => limitBytes[kind === 'browser' ? 'browser' : 'script'],
     mayWarm: () => false,
     egress,
-    extraCaCerts: settings.extraCaCerts,
+    extraCaCerts: authorities.file,
+    browserAuthorities: () => authorities.browserDatabase(),
     ownSecrets: [],
     folderOf: (resultId) => join(dataDir, resultId),
     log,

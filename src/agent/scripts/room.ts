@@ -10,7 +10,7 @@ import { canNestChromiumSandbox, letJobsPass, removeFolder } from '../sandbox/in
 import { ApiScripts } from './api-scripts.ts';
 import { readDefinition, readApiDefinition, resultIdOf, wantsFullBrowser } from './definition.ts';
 import { InstalledRuntimes } from './installed.ts';
-import { makeJobFolder, sweepWorkFolder } from './job-folder.ts';
+import { giveAuthorities, makeJobFolder, sweepWorkFolder } from './job-folder.ts';
 import { limitsOf, programOf, SCRIPT_ENTRY, type ScriptKind } from './program.ts';
 import { Pressure } from './pressure.ts';
 import { OVERLOADED } from './outcome.ts';
@@ -31,6 +31,8 @@ export interface ScriptRoomOptions {
   /** The way to targets; null where scripts may reach every one by themselves. */
   egress: Pick<EgressProxy, 'open'> | null;
   extraCaCerts: string | undefined;
+  /** Database of the authorities that browsers trust beside their own; undefined when there is none. */
+  browserAuthorities?: () => string | undefined;
   /** What no result may show besides the secrets of its check. */
   ownSecrets: readonly string[];
   /** Where the files of a result wait to be accepted with it. */
@@ -241,9 +243,10 @@ export class ScriptRoom {
   }
 
   async #start(kind: ScriptKind, runtime: Runtime, purpose: Purpose): Promise<ScriptChild> {
-    const { memoryOf, extraCaCerts, entry = SCRIPT_ENTRY } = this.#options;
+    const { memoryOf, extraCaCerts, browserAuthorities, entry = SCRIPT_ENTRY } = this.#options;
     const gate = await this.#openGate();
     const folder = await makeJobFolder(this.#workDir, runtime.modules);
+    if (kind === 'browser') await giveAuthorities(folder, browserAuthorities?.());
     const limits = limitsOf(kind, memoryOf(kind));
     const port = gate?.port;
     const program = programOf({
