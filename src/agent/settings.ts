@@ -8,6 +8,7 @@ import {
   readSettings,
   setting,
   switchValue,
+  unknownNames,
   word,
   type Environment,
   type ValuesOf,
@@ -71,9 +72,12 @@ export const agentSettings = {
   }),
   httpsProxy: setting('HTTPS_PROXY', optional(httpUrl()), {
     meaning: 'Proxy for an https:// service address. Targets use the proxy of their location.',
+    // It may hold credentials.
+    secret: true,
   }),
   httpProxy: setting('HTTP_PROXY', optional(httpUrl()), {
     meaning: 'Proxy for an http:// service address.',
+    secret: true,
   }),
   noProxy: setting('NO_PROXY', z.string().default(''), {
     meaning: 'Hosts, .domains, CIDRs and host:port that are reached without the proxy; * for all.',
@@ -103,6 +107,8 @@ export const agentSettings = {
   }),
 } as const;
 
+const OWN_PREFIXES = ['AGENT_'];
+
 export type AgentSettings = ValuesOf<typeof agentSettings>;
 
 /**
@@ -111,9 +117,32 @@ export type AgentSettings = ValuesOf<typeof agentSettings>;
  * @throws FatalError with exit code 2 and one line
  */
 export function readAgentSettings(env: Environment): { values: AgentSettings; warnings: string[] } {
+  return readSettings(agentSettings, withLowerCase(env), OWN_PREFIXES);
+}
+
+/** As `readAgentSettings`, but with every problem instead of the first, and with the values that are good. */
+export function tryAgentSettings(env: Environment): {
+  values: Partial<AgentSettings>;
+  problems: string[];
+  warnings: string[];
+} {
+  const names = withLowerCase(env);
+  const values: Partial<AgentSettings> = {};
+  const problems: string[] = [];
+  for (const [key, each] of Object.entries(agentSettings)) {
+    try {
+      Object.assign(values, readSettings({ [key]: each }, names).values);
+    } catch (error) {
+      problems.push(messageOf(error));
+    }
+  }
+  return { values, problems, warnings: unknownNames(agentSettings, names, OWN_PREFIXES) };
+}
+
+function withLowerCase(env: Environment): Environment {
   const proxies = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'].map((name) => [
     name,
     env[name] || env[name.toLowerCase()],
   ]);
-  return readSettings(agentSettings, { ...env, ...Object.fromEntries(proxies) }, ['AGENT_']);
+  return { ...env, ...Object.fromEntries(proxies) };
 }
