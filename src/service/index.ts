@@ -100,7 +100,10 @@ async function open(
   };
   const loads = createLoads(context);
   metrics.watch(loads);
-  const gateway = createAgentGateway(context, { metrics: agentMetrics(metrics.registry) });
+  const gateway = createAgentGateway(context, {
+    metrics: agentMetrics(metrics.registry),
+    minAgentVersion: settings.minAgentVersion,
+  });
   const scheduler = createScheduler(context);
   const janitor = createJanitor(context, settings.rawRetentionDays);
   const server = createServer(context, {

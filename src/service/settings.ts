@@ -57,6 +57,17 @@ export const serviceSettings = {
     default: 'off',
     meaning: 'Requests that one API key may make in a minute; 0 sets no limit.',
   }),
+  minAgentVersion: setting(
+    'MIN_AGENT_VERSION',
+    z
+      .string()
+      .regex(/^\d+\.\d+\.\d+$/, 'a version such as 1.2.3 is allowed')
+      .optional(),
+    {
+      default: 'any',
+      meaning: 'Agents of older versions get no work: they end what they have and are refused.',
+    },
+  ),
   metricsToken: setting(
     'METRICS_TOKEN',
     z
