@@ -67,6 +67,11 @@ failed, 2 when the file is wrong, 3 when this machine could not observe the targ
     operands: ['ACTION', '[ID…]'],
     options: {
       'no-browser': { type: 'boolean', meaning: 'install no Chromium: for API and multistep checks only' },
+      'browser-source': {
+        type: 'string',
+        value: 'SOURCE',
+        meaning: 'take Chromium only from there: playwright (its own builds) or debian (the packages)',
+      },
       force: { type: 'boolean', meaning: 'install anew what is installed' },
     },
     details: `ACTION is install or list. A runtime is a Node.js, Playwright with its Chromium, and the packages that

@@ -9,6 +9,9 @@ import { packageEnvironment, runProgram } from './run-program.ts';
 
 export type Browsers = RuntimeRecord['browsers'];
 
+export const BROWSER_SOURCES = ['playwright', 'debian'] as const;
+export type BrowserSource = (typeof BROWSER_SOURCES)[number];
+
 /** Names in Playwright's registry. */
 const NAMES = ['chromium', 'chromium-headless-shell', 'ffmpeg'] as const;
 
@@ -32,18 +35,29 @@ const ANSWER_TIMEOUT_MS = 30_000;
  * Chromium, its headless shell and ffmpeg where this Playwright looks for them: its own builds, for which
  * it was made, else those of the machine.
  *
+ * @param only the one source to take them from
  * @throws FatalError that says how to get them
  */
-export async function installBrowsers(site: Site): Promise<Browsers> {
+export async function installBrowsers(site: Site, only?: BrowserSource): Promise<Browsers> {
   const { id, log } = site;
   rmSync(runtimePaths(id, site.root).browsers, { recursive: true, force: true });
-  log(`runtime ${id}: downloading Chromium`);
-  try {
-    await download(site);
-    return { source: 'download', version: await versionOf(site), folders: [] };
-  } catch (error) {
-    site.signal.throwIfAborted();
-    log(`runtime ${id}: no Chromium by download (${messageOf(error)}); looking for one of this machine`);
+  if (only !== 'debian') {
+    log(`runtime ${id}: downloading Chromium`);
+    try {
+      await download(site);
+      return { source: 'download', version: await versionOf(site), folders: [] };
+    } catch (error) {
+      site.signal.throwIfAborted();
+      const problem = `no Chromium by download (${messageOf(error)})`;
+      if (only === 'playwright') {
+        throw new FatalError(
+          ExitCode.internal,
+          `runtime ${id} is installed without a browser: ${problem}. Set PLAYWRIGHT_DOWNLOAD_HOST to a mirror, ` +
+            'or HTTPS_PROXY, or take the browsers of the machine with --browser-source debian',
+        );
+      }
+      log(`runtime ${id}: ${problem}; looking for one of this machine`);
+    }
   }
   await linkMachine(site);
   return { source: 'machine', version: await versionOf(site), folders: MACHINE_FOLDERS };
@@ -67,7 +81,7 @@ async function linkMachine(site: Site): Promise<void> {
   if (missing.length > 0) {
     throw new FatalError(
       ExitCode.internal,
-      `runtime ${id} is installed without a browser: the download failed and this machine has no ` +
+      `runtime ${id} is installed without a browser: there is none by download, and this machine has no ` +
         `${missing.join(', ')}. Either install Debian's packages (apt-get install ${MACHINE_PACKAGES}) or ` +
         `set PLAYWRIGHT_DOWNLOAD_HOST or HTTPS_PROXY, then run \`vedette runtime install ${id}\` again`,
     );
