@@ -1,8 +1,8 @@
 import type { Duplex } from 'node:stream';
-import { StringDecoder } from 'node:string_decoder';
 import type { TryReport } from '../../checks/execute.ts';
 import type { PhaseAnswer, PhaseQuestion } from '../../checks/script-hooks.ts';
 import type { Job } from '../../contract/index.ts';
+import { LineReader } from '../lines.ts';
 
 /** What every try in one probe shares. */
 export interface ProbeSetup {
@@ -46,7 +46,7 @@ export function openChannel<Out extends object, In extends object>(
   receive: (message: In) => void,
   onBroken: (why: string) => void,
 ): (message: Out) => void {
-  const lines = new LineReader();
+  const lines = new LineReader(MAX_LINE_CHARS);
   stream.on('data', (bytes: Buffer) => {
     try {
       for (const line of lines.push(bytes)) receive(JSON.parse(line) as In);
@@ -68,25 +68,4 @@ function batchedWriter(stream: Duplex): (message: object) => void {
   return (message) => {
     if (waiting.push(`${JSON.stringify(message)}\n`) === 1) setImmediate(flush);
   };
-}
-
-class LineReader {
-  readonly #decoder = new StringDecoder('utf8');
-  #parts: string[] = [];
-  #length = 0;
-
-  /** @throws RangeError on an endless line */
-  push(bytes: Buffer): string[] {
-    const lines = this.#decoder.write(bytes).split('\n');
-    const rest = lines.pop() ?? '';
-    if (lines.length > 0) {
-      lines[0] = this.#parts.join('') + lines[0]!;
-      this.#parts = [];
-      this.#length = 0;
-    }
-    if (rest !== '') this.#parts.push(rest);
-    this.#length += rest.length;
-    if (this.#length > MAX_LINE_CHARS) throw new RangeError('line too long');
-    return lines;
-  }
 }
