@@ -172,22 +172,26 @@ ARG NPM_CONFIG_REGISTRY
 ARG RUNTIMES=2026.04
 # playwright: Playwright's own builds, which it downloads; debian: Debian's packages.
 ARG BROWSER_SOURCE=playwright
+# headless: Chromium's headless shell, all that an agent starts that is not root; whole: both.
+ARG CHROMIUM=headless
 # Further packages of Debian, such as fonts.
 ARG EXTRA_PACKAGES=""
 RUN --mount=type=secret,id=ca --mount=type=secret,id=npmrc,target=/root/.npmrc \
     --mount=type=cache,target=/root/.npm \
     with-ca vedette runtime install --no-browser $RUNTIMES
 RUN --mount=type=secret,id=ca \
+    [ "$CHROMIUM" = whole ] && whole=chromium only= || whole= only=--headless-only; \
     if [ "$BROWSER_SOURCE" = debian ]; then \
-      with-ca apt-get install -q -y --no-install-recommends \
-        chromium chromium-headless-shell ffmpeg fonts-liberation fonts-noto-color-emoji $EXTRA_PACKAGES; \
+      with-ca apt-get install -q -y --no-install-recommends $whole \
+        chromium-headless-shell ffmpeg fonts-liberation fonts-noto-color-emoji $EXTRA_PACKAGES || exit 1; \
     else \
       for id in $RUNTIMES; do \
         with-ca node runtimes/$id/node_modules/playwright-core/cli.js install-deps chromium || exit 1; \
       done; \
-      [ -z "$EXTRA_PACKAGES" ] || with-ca apt-get install -q -y --no-install-recommends $EXTRA_PACKAGES; \
-    fi \
-    && with-ca vedette runtime install --browser-source "$BROWSER_SOURCE" $RUNTIMES
+      [ -z "$EXTRA_PACKAGES" ] \
+        || with-ca apt-get install -q -y --no-install-recommends $EXTRA_PACKAGES || exit 1; \
+    fi; \
+    with-ca vedette runtime install --browser-source "$BROWSER_SOURCE" $only $RUNTIMES
 
 FROM packages AS runtimes
 COPY --from=agent-install /opt/vedette/runtimes runtimes

@@ -45,6 +45,30 @@ every setting. The first start creates an account and prints its API key once.`,
     load: async () => (await import('./service.ts')).service,
   },
   {
+    name: 'doctor',
+    summary: 'tries everything an agent needs here, and says what to change',
+    operands: [],
+    options: { json: { type: 'boolean', meaning: 'print everything as one JSON object' } },
+    details: `Reads the settings of 'vedette agent' from the same places, and tries, one after the other: settings,
+authorities, name, connection, proxy, TLS, service, key, WebSocket, clock, data folder, health port,
+machine, sandbox, probe processes, names of targets, ICMP, runtimes, scripts, the browser, the npm
+registry. It takes no run from the service, and may run beside an agent. Takes seconds; each step has
+a limit. A warning is something that the agent does without: it has no exit code.
+
+Examples:
+  vedette doctor
+  docker run --rm -e API_KEY=pl_… -e AGENT_SERVICE_URL=https://… vedette-agent doctor
+  kubectl exec deploy/vedette-agent -- vedette doctor --json
+
+Exit code, of the first failure:
+  0  no failure
+  2  a setting, the file of authorities, the data folder or the health port
+  3  this machine: its clock, size, sandbox, processes, ping, browser, registry
+  4  the service refuses the key
+  5  the service is not reached: name, connection, proxy, TLS, or no service there`,
+    load: async () => (await import('./doctor/index.ts')).doctor,
+  },
+  {
     name: 'run',
     summary: 'runs one check from a file here and now, without a service',
     operands: ['FILE'],
@@ -71,6 +95,10 @@ failed, 2 when the file is wrong, 3 when this machine could not observe the targ
         type: 'string',
         value: 'SOURCE',
         meaning: 'take Chromium only from there: playwright (its own builds) or debian (the packages)',
+      },
+      'headless-only': {
+        type: 'boolean',
+        meaning: "only Chromium's headless shell: all that agents use which are not root",
       },
       force: { type: 'boolean', meaning: 'install anew what is installed' },
     },

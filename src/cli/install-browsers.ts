@@ -12,18 +12,28 @@ export type Browsers = RuntimeRecord['browsers'];
 export const BROWSER_SOURCES = ['playwright', 'debian'] as const;
 export type BrowserSource = (typeof BROWSER_SOURCES)[number];
 
+export interface BrowserChoice {
+  /** The one source to take them from; without, the first that has them. */
+  browserSource?: BrowserSource;
+  /** Without the whole Chromium, which only agents start that are root. */
+  headlessOnly?: boolean;
+}
+
 /** Names in Playwright's registry. */
 const NAMES = ['chromium', 'chromium-headless-shell', 'ffmpeg'] as const;
+type Name = (typeof NAMES)[number];
 
 /** Debian's programs for them. /usr/bin/chromium is a script, which looks for settings of the machine. */
-const MACHINE: Readonly<Record<(typeof NAMES)[number], string>> = {
+const MACHINE: Readonly<Record<Name, string>> = {
   chromium: '/usr/lib/chromium/chromium',
   'chromium-headless-shell': '/usr/lib/chromium/chromium-headless-shell',
   ffmpeg: '/usr/bin/ffmpeg',
 };
 /** Folders and programs that these read and run. */
 const MACHINE_FOLDERS = ['/usr/lib/chromium', '/usr/bin/ffmpeg'];
-const MACHINE_PACKAGES = 'chromium chromium-headless-shell ffmpeg';
+
+const namesOf = ({ headlessOnly }: BrowserChoice): readonly Name[] =>
+  headlessOnly === true ? NAMES.filter((name) => name !== 'chromium') : NAMES;
 
 /** About 300 MB: enough at 4 Mbit/s. */
 const DOWNLOAD_TIMEOUT_MS = 600_000;
@@ -35,17 +45,17 @@ const ANSWER_TIMEOUT_MS = 30_000;
  * Chromium, its headless shell and ffmpeg where this Playwright looks for them: its own builds, for which
  * it was made, else those of the machine.
  *
- * @param only the one source to take them from
  * @throws FatalError that says how to get them
  */
-export async function installBrowsers(site: Site, only?: BrowserSource): Promise<Browsers> {
+export async function installBrowsers(site: Site, choice: BrowserChoice = {}): Promise<Browsers> {
   const { id, log } = site;
+  const { browserSource: only } = choice;
   rmSync(runtimePaths(id, site.root).browsers, { recursive: true, force: true });
   if (only !== 'debian') {
     log(`runtime ${id}: downloading Chromium`);
     try {
-      await download(site);
-      return { source: 'download', version: await versionOf(site), folders: [] };
+      await download(site, choice);
+      return { source: 'download', version: await versionOf(site, choice), folders: [] };
     } catch (error) {
       site.signal.throwIfAborted();
       const problem = `no Chromium by download (${messageOf(error)})`;
@@ -59,13 +69,15 @@ export async function installBrowsers(site: Site, only?: BrowserSource): Promise
       log(`runtime ${id}: ${problem}; looking for one of this machine`);
     }
   }
-  await linkMachine(site);
-  return { source: 'machine', version: await versionOf(site), folders: MACHINE_FOLDERS };
+  await linkMachine(site, choice);
+  return { source: 'machine', version: await versionOf(site, choice), folders: MACHINE_FOLDERS };
 }
 
-async function download(site: Site): Promise<void> {
+async function download(site: Site, { headlessOnly }: BrowserChoice): Promise<void> {
   const playwright = join(runtimePaths(site.id, site.root).modules, 'playwright-core/cli.js');
-  const { code, output } = await runNode(site, [playwright, 'install', 'chromium'], DOWNLOAD_TIMEOUT_MS);
+  const shell = headlessOnly === true ? ['--only-shell'] : [];
+  const args = [playwright, 'install', ...shell, 'chromium'];
+  const { code, output } = await runNode(site, args, DOWNLOAD_TIMEOUT_MS);
   if (code !== 0) throw new Error(reasonIn(output));
 }
 
@@ -75,21 +87,24 @@ function reasonIn(output: string): string {
   return errors[0] ?? output.trim().split('\n').at(-1) ?? 'no reason given';
 }
 
-async function linkMachine(site: Site): Promise<void> {
+async function linkMachine(site: Site, choice: BrowserChoice): Promise<void> {
   const { id, root } = site;
-  const missing = Object.values(MACHINE).filter((program) => !isExecutable(program));
+  const names = namesOf(choice);
+  const missing = names.map((name) => MACHINE[name]).filter((program) => !isExecutable(program));
   if (missing.length > 0) {
     throw new FatalError(
       ExitCode.internal,
       `runtime ${id} is installed without a browser: there is none by download, and this machine has no ` +
-        `${missing.join(', ')}. Either install Debian's packages (apt-get install ${MACHINE_PACKAGES}) or ` +
+        `${missing.join(', ')}. Either install Debian's packages (apt-get install ${names.join(' ')}) or ` +
         `set PLAYWRIGHT_DOWNLOAD_HOST or HTTPS_PROXY, then run \`vedette runtime install ${id}\` again`,
     );
   }
   rmSync(runtimePaths(id, root).browsers, { recursive: true, force: true });
-  for (const [name, { program, folder }] of Object.entries(await layoutOf(site))) {
+  const layout = await layoutOf(site);
+  for (const name of names) {
+    const { program, folder } = layout[name];
     mkdirSync(dirname(program), { recursive: true });
-    symlinkSync(MACHINE[name as keyof typeof MACHINE], program);
+    symlinkSync(MACHINE[name], program);
     // Without it Playwright takes the folder for half a download.
     writeFileSync(join(folder, 'INSTALLATION_COMPLETE'), '');
   }
@@ -129,10 +144,10 @@ async function layoutOf(site: Site): Promise<z.infer<typeof Layout>> {
  * Starts every program, which shows that the machine has the libraries they need.
  * @returns what Chromium says of itself
  */
-async function versionOf(site: Site): Promise<string> {
+async function versionOf(site: Site, choice: BrowserChoice): Promise<string> {
   const layout = await layoutOf(site);
   await answerOf(site, layout.ffmpeg.program, '-version');
-  await answerOf(site, layout.chromium.program, '--version');
+  if (choice.headlessOnly !== true) await answerOf(site, layout.chromium.program, '--version');
   return answerOf(site, layout['chromium-headless-shell'].program, '--version');
 }
 

@@ -16,16 +16,14 @@ import {
 import { COMPILE_CACHE_ENTRY } from '../agent/scripts/index.ts';
 import { codeOf, ExitCode, FatalError } from '../kit/errors.ts';
 import type { Environment } from '../kit/settings.ts';
-import { installBrowsers, type Browsers, type BrowserSource } from './install-browsers.ts';
+import { installBrowsers, type BrowserChoice, type Browsers } from './install-browsers.ts';
 import { lockFolder } from './installation-lock.ts';
 import { npmEnvironment, packageEnvironment, runProgram } from './run-program.ts';
 
-export interface InstallOptions {
+export interface InstallOptions extends BrowserChoice {
   log: (line: string) => void;
   /** Chromium and what Playwright needs beside it; without, only scripts that open no page can run. */
   browsers: boolean;
-  /** Where Chromium comes from; without, from Playwright's downloads, else from this machine. */
-  browserSource?: BrowserSource;
   /** Anew, although it is installed. Runs that use it now fail. */
   force?: boolean;
   env: Environment;
@@ -92,17 +90,15 @@ export function assertOffered(id: string, root = RUNTIMES_FOLDER): void {
   throw new FatalError(ExitCode.usage, `there is no runtime '${id}'; there are: ${known}`);
 }
 
-async function bringUp(
-  site: Site,
-  { browsers, browserSource, force = false }: InstallOptions,
-): Promise<void> {
+async function bringUp(site: Site, options: InstallOptions): Promise<void> {
   const { id, root, log } = site;
+  const { browsers, force = false } = options;
   const before = force ? undefined : readRecord(id, root);
   if (before !== undefined && (!browsers || hasBrowsers(before))) return log(`runtime ${id} is installed`);
   const versions = before ?? (await installPackages(site));
   if (!browsers) return finish(site, versions, NO_BROWSERS);
   try {
-    finish(site, versions, await installBrowsers(site, browserSource));
+    finish(site, versions, await installBrowsers(site, options));
   } catch (error) {
     finish(site, versions, NO_BROWSERS);
     throw error;

@@ -28,6 +28,7 @@ async function install(asked: readonly string[], { options, env, shutdown }: Inv
     await installRuntime(id, {
       log: (line) => console.log(line),
       browsers: options['no-browser'] !== true,
+      headlessOnly: options['headless-only'] === true,
       ...(browserSource === undefined ? {} : { browserSource }),
       force: options['force'] === true,
       env,
