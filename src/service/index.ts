@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import { codeOf, ExitCode, FatalError, messageOf } from '../kit/errors.ts';
 import type { Log } from '../kit/log.ts';
+import { sleep } from '../kit/clock.ts';
 import { supervise } from '../kit/supervise.ts';
 import { agentMetrics, createAgentGateway, type AgentGateway } from './agents/index.ts';
 import { createJanitor, openBlobs } from './blobs/index.ts';
@@ -38,8 +39,11 @@ export interface RunningService {
   port: number;
   /** The account and the key that the first start made; absent on later starts. */
   bootstrap?: Bootstrap;
-  /** Sends agents away, lets answers under way end and closes the store. */
-  stop(): Promise<void>;
+  /**
+   * Turns unready, serves on for SERVICE_DRAIN_SECONDS or until `hurry` aborts, then sends agents away,
+   * lets answers under way end and closes the store.
+   */
+  stop(hurry?: AbortSignal): Promise<void>;
   /** Settles when the service has stopped; rejects when it stopped by its own fault. */
   done: Promise<void>;
 }
@@ -80,6 +84,7 @@ interface Open {
   context: ServiceContext;
   gateway: AgentGateway;
   server: FastifyInstance;
+  leaving: AbortController;
   stopping: AbortController;
 }
 
@@ -89,6 +94,7 @@ async function open(
   settings: ServiceSettings,
   metrics: Metrics,
 ): Promise<RunningService> {
+  const leaving = new AbortController();
   const stopping = new AbortController();
   const stopLoops = new AbortController();
   let url = '';
@@ -110,6 +116,7 @@ async function open(
     metrics,
     metricsToken: settings.metricsToken,
     rateLimitPerMinute: settings.rateLimitPerMinute,
+    leaving: leaving.signal,
     stopping: stopping.signal,
   });
   gateway.mount(server);
@@ -124,6 +131,7 @@ async function open(
     context,
     gateway,
     server,
+    leaving,
     stopping,
   });
   // Whoever awaits `done` or `stop` hears of a failure; nobody has to.
@@ -133,7 +141,10 @@ async function open(
     url,
     port,
     done,
-    stop: async () => {
+    stop: async (hurry) => {
+      leaving.abort();
+      const enough = AbortSignal.any([stopping.signal, ...(hurry === undefined ? [] : [hurry])]);
+      await sleep(settings.drainSeconds * 1000, enough).catch(() => undefined);
       stopping.abort();
       stopLoops.abort();
       await done;
@@ -144,11 +155,12 @@ async function open(
 /** Runs the loops; when they have ended, for whatever reason, closes everything in order. */
 async function untilStopped(
   loops: Promise<void>,
-  { context, gateway, server, stopping }: Open,
+  { context, gateway, server, leaving, stopping }: Open,
 ): Promise<void> {
   try {
     await loops;
   } finally {
+    leaving.abort();
     stopping.abort();
     await gateway.goAway();
     await close(server);

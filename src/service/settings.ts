@@ -53,6 +53,11 @@ export const serviceSettings = {
     default: '360',
     meaning: 'Seconds that a run waits for an agent before it ends as TIMED_OUT.',
   }),
+  drainSeconds: setting('SERVICE_DRAIN_SECONDS', integer(0, 600).default(0), {
+    default: '0',
+    meaning:
+      'At a stop, seconds between readiness 503 and the end of service: what a load balancer takes to look away.',
+  }),
   rateLimitPerMinute: setting('RATE_LIMIT_PER_MINUTE', integer(0, 1_000_000).default(0), {
     default: 'off',
     meaning: 'Requests that one API key may make in a minute; 0 sets no limit.',
