@@ -31,6 +31,8 @@ export interface ScriptCheck {
   log: Log;
   /** Where the files of the run are kept; a new folder when absent. */
   artifactsDir: string | undefined;
+  /** Where the folder of the run is made; a temporary one when absent. */
+  folder?: string;
 }
 
 /** A file that the run left, or one that was not kept, with the reason. */
@@ -43,7 +45,7 @@ export async function runScriptCheck(
 ): Promise<{ report: TryReport; kept: Kept[] }> {
   hardenSelf();
   requireWalls(check.settings.sandbox, check.log);
-  const dataDir = mkdtempSync(join(tmpdir(), 'vedette-run-'));
+  const dataDir = mkdtempSync(join(check.folder ?? tmpdir(), 'vedette-run-'));
   const egress = check.settings.scriptEgress === 'open' ? null : egressFor(check);
   const room = roomIn(dataDir, check, egress);
   const startedMs = wallMs();
@@ -109,7 +111,7 @@ function roomIn(dataDir: string, { settings, log }: ScriptCheck, egress: EgressP
   });
 }
 
-function jobOf({ type, name, spec }: ScriptCheck): Job {
+export function jobOf({ type, name, spec }: Pick<ScriptCheck, 'type' | 'name' | 'spec'>): Job {
   return {
     runId: 1,
     token: 1,

@@ -7,4 +7,4 @@
 export { type Aftermath, type HttpMonitor, runMonitor, type Scripted, stoppedInSetup } from './monitor.ts';
 export { filledAssertions, type HttpTarget, monitorOf } from './target.ts';
 export { probe, type ProbeRequest, type ProbeResponse, type ProbeResult } from './probe.ts';
-export { warmTls } from './tls.ts';
+export { secure, type Secured, warmTls } from './tls.ts';

@@ -1,0 +1,49 @@
+import { createScrubber, secretsOf, type Scrubber } from '../../agent/scrub/index.ts';
+import { ExitCode } from '../../kit/errors.ts';
+import type { Environment } from '../../kit/settings.ts';
+import { VERSION } from '../../kit/version.ts';
+import type { Invocation } from '../command.ts';
+import { examine, type Examined } from './examine.ts';
+import { hops } from './hops.ts';
+import { conclusion, exitCodeOf, hopText, notServedBy } from './report.ts';
+import { Site } from './site.ts';
+
+/** `vedette doctor`: what an agent with this environment would find on this machine. */
+export async function doctor({ options, env, shutdown }: Invocation): Promise<ExitCode> {
+  await using site = new Site(env);
+  const scrubber = scrubberFor(site, env);
+  const isJson = options['json'] === true;
+  const print = (text: string): void => console.log(scrubber.text(text));
+  if (!isJson) print(`vedette doctor ${VERSION}\n`);
+  const examined: Examined[] = [];
+  for await (const each of examine(hops, site, shutdown.drain)) {
+    examined.push(each);
+    if (!isJson) print(hopText(each));
+  }
+  const exitCode = exitCodeOf(examined);
+  if (isJson) print(asJson(examined, exitCode));
+  else print(`\n${conclusion(examined, exitCode)}`);
+  return exitCode;
+}
+
+function asJson(examined: readonly Examined[], exitCode: ExitCode): string {
+  const shown = examined.map(({ name, ms, finding: { state, found, remedy } }) => ({
+    name,
+    state,
+    found,
+    remedy: remedy ?? null,
+    ms,
+  }));
+  const ok = exitCode === ExitCode.done;
+  const notServed = notServedBy(examined);
+  return JSON.stringify({ version: VERSION, ok, exitCode, notServed, hops: shown }, null, 2);
+}
+
+/** The key and the credentials of proxies, also where the rest of a setting is wrong. */
+function scrubberFor({ settings }: Site, env: Environment): Scrubber {
+  const key = settings.apiKey ?? env['API_KEY'];
+  const names = ['HTTPS_PROXY', 'HTTP_PROXY'].flatMap((name) => [name, name.toLowerCase()]);
+  const addresses = [settings.httpsProxy, settings.httpProxy, ...names.map((name) => env[name])];
+  const own = key === undefined ? [] : [key];
+  return createScrubber(addresses.flatMap((url) => secretsOf({ spec: {}, proxyUrl: url ?? null }, own)));
+}
