@@ -313,6 +313,7 @@ export class Agent {
       probesRssBytes: processes.reduce((sum, { rssBytes }) => sum + rssBytes, 0),
       runningByClass: this.#dispatcher.runningByClass,
       spares: this.#scripts.spares,
+      sandbox: sandboxReport().state,
     };
   }
 }
