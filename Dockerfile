@@ -247,12 +247,15 @@ COPY --from=service-packages /out/npm.cdx.json /sbom/service.npm.cdx.json
 COPY --from=agent-install /var/lib/dpkg/status /tmp/agent/status
 COPY --from=small-system /out/root/var/lib/dpkg/status.d /tmp/small
 COPY --from=agent-install /opt/vedette/runtimes runtimes
+# The helpers are a copy where the lock file wants a link, about which npm complains.
 RUN dpkg-query --admindir=/tmp/agent -W -f '${Package} ${Version} ${Architecture}\n' >/sbom/agent.debian.txt \
     && for file in /tmp/small/*; do \
          sed -n 's/^Package: //p;s/^Version: //p;s/^Architecture: //p' "$file" | paste -s -d ' '; \
        done >/sbom/uptime-and-service.debian.txt \
     && for runtime in runtimes/20*; do \
          [ -d $runtime/node_modules ] || continue; \
+         helpers=$runtime/node_modules/@vedette/playwright-helpers; \
+         rm -rf $helpers && ln -s ../../../helpers $helpers; \
          npm sbom --prefix $runtime --omit=dev --sbom-format=cyclonedx \
            >/sbom/runtime-$(basename $runtime).npm.cdx.json || exit 1; \
        done

@@ -29,6 +29,12 @@ export default defineConfig({
       project('scripts', ['test/scripts/**/*.test.ts'], { testTimeout: 60_000, hookTimeout: 120_000 }),
       project('cli', ['test/cli/**/*.test.ts'], { testTimeout: 60_000, hookTimeout: 60_000 }),
       project('conformance', ['test/conformance/**/*.test.ts'], { testTimeout: 60_000, hookTimeout: 60_000 }),
+      project('image', ['test/image/**/*.test.ts'], {
+        globalSetup: ['test/image/build-all.ts'],
+        fileParallelism: false,
+        testTimeout: 180_000,
+        hookTimeout: 120_000,
+      }),
       project('e2e', ['test/e2e/**/*.test.ts'], {
         fileParallelism: false,
         testTimeout: 120_000,
