@@ -48,15 +48,18 @@ every setting. The first start creates an account and prints its API key once.`,
     name: 'doctor',
     summary: 'tries everything an agent needs here, and says what to change',
     operands: [],
-    options: { json: { type: 'boolean', meaning: 'print everything as one JSON object' } },
+    options: {
+      json: { type: 'boolean', meaning: 'print everything as one JSON object' },
+      skip: { type: 'string', value: 'STEPS', meaning: 'leave out these, separated by commas' },
+    },
     details: `Reads the settings of 'vedette agent' from the same places, and tries, one after the other: settings,
-authorities, name, connection, proxy, TLS, service, key, WebSocket, clock, data folder, health port,
-machine, sandbox, probe processes, names of targets, ICMP, runtimes, scripts, the browser, the npm
-registry. It takes no run from the service, and may run beside an agent. Takes seconds; each step has
+authorities, name, connection, proxy, tls, service, key, websocket, clock, data-folder, health-port,
+machine, sandbox, probes, target-names, icmp, runtimes, scripts, browser, npm-registry. It takes no run from the service, and may run beside an agent. Takes seconds; each step has
 a limit. A warning is something that the agent does without: it has no exit code.
 
 Examples:
   vedette doctor
+  vedette doctor --skip scripts,browser,npm-registry
   docker run --rm -e API_KEY=pl_… -e AGENT_SERVICE_URL=https://… vedette-agent doctor
   kubectl exec deploy/vedette-agent -- vedette doctor --json
 

@@ -16,6 +16,7 @@ const PACKAGES: Readonly<Record<string, string>> = {
   openssl: 'comparison with s_client',
   curl: 'comparison with curl',
   tinyproxy: 'an HTTP proxy',
+  faketime: 'a clock that is wrong',
   chromium: 'browser checks',
   'chromium-headless-shell': 'browser checks',
   ffmpeg: 'videos of browser checks',

@@ -1,22 +1,24 @@
 import { createScrubber, secretsOf, type Scrubber } from '../../agent/scrub/index.ts';
-import { ExitCode } from '../../kit/errors.ts';
+import { ExitCode, FatalError } from '../../kit/errors.ts';
 import type { Environment } from '../../kit/settings.ts';
 import { VERSION } from '../../kit/version.ts';
 import type { Invocation } from '../command.ts';
 import { examine, type Examined } from './examine.ts';
+import type { Hop } from './hop.ts';
 import { hops } from './hops.ts';
 import { conclusion, exitCodeOf, hopText, notServedBy } from './report.ts';
 import { Site } from './site.ts';
 
 /** `vedette doctor`: what an agent with this environment would find on this machine. */
 export async function doctor({ options, env, shutdown }: Invocation): Promise<ExitCode> {
+  const chosen = chosenHops(options['skip']);
   await using site = new Site(env);
   const scrubber = scrubberFor(site, env);
   const isJson = options['json'] === true;
   const print = (text: string): void => console.log(scrubber.text(text));
   if (!isJson) print(`vedette doctor ${VERSION}\n`);
   const examined: Examined[] = [];
-  for await (const each of examine(hops, site, shutdown.drain)) {
+  for await (const each of examine(chosen, site, shutdown.drain)) {
     examined.push(each);
     if (!isJson) print(hopText(each));
   }
@@ -24,6 +26,17 @@ export async function doctor({ options, env, shutdown }: Invocation): Promise<Ex
   if (isJson) print(asJson(examined, exitCode));
   else print(`\n${conclusion(examined, exitCode)}`);
   return exitCode;
+}
+
+/** @throws FatalError that names the hops there are */
+function chosenHops(skip: string | boolean | undefined): readonly Hop[] {
+  const left = typeof skip === 'string' ? skip.split(',').map((name) => name.trim()) : [];
+  const unknown = left.find((name) => hops.every((hop) => hop.name !== name));
+  if (unknown !== undefined) {
+    const known = hops.map(({ name }) => name).join(', ');
+    throw new FatalError(ExitCode.usage, `--skip: there is no step '${unknown}'; there are ${known}`);
+  }
+  return hops.filter(({ name }) => !left.includes(name));
 }
 
 function asJson(examined: readonly Examined[], exitCode: ExitCode): string {

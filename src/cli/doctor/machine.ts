@@ -11,6 +11,8 @@ import { API_SCRIPTS, BROWSER_CHECKS, SCRIPT_CHECKS } from './kinds.ts';
 import type { Site } from './site.ts';
 
 const LIMIT_MS = 8_000;
+/** An agent answers at once. */
+const HEALTH_MS = 2_000;
 const MB = 1024 * 1024;
 const GB = 1024 * MB;
 /** Results of a service that is away for an hour, and one run's files. */
@@ -20,7 +22,7 @@ const LEAST_MEMORY_BYTES = 320 * MB;
 
 /** The folder of the spool, by a spool of its own in it. */
 export const dataFolder: Hop = {
-  name: 'data folder',
+  name: 'data-folder',
   limitMs: LIMIT_MS,
   look: (site) => {
     const { settings, log } = site;
@@ -98,7 +100,7 @@ const size = (bytes: number): string =>
 
 /** Free, or in use by the agent that runs here already. */
 export const healthPort: Hop = {
-  name: 'health port',
+  name: 'health-port',
   limitMs: LIMIT_MS,
   look: async ({ settings: { healthHost, healthPort: port } }, signal) => {
     if (healthHost === undefined || port === undefined) return untried('settings');
@@ -127,8 +129,9 @@ function whyNotListening(host: string, port: number): Promise<Error | undefined>
 }
 
 async function isAgent(port: number, signal: AbortSignal): Promise<boolean> {
+  const soon = AbortSignal.any([signal, AbortSignal.timeout(HEALTH_MS)]);
   try {
-    const body: unknown = await (await fetch(`http://127.0.0.1:${port}/health`, { signal })).json();
+    const body: unknown = await (await fetch(`http://127.0.0.1:${port}/health`, { signal: soon })).json();
     return typeof body === 'object' && body !== null && 'agentId' in body;
   } catch {
     return false;

@@ -235,15 +235,16 @@ export const key = onWay({
   after: ['service'],
   look: (_way, { settings: { apiKey }, answer }) => {
     if (apiKey === undefined) return untried('settings');
+    if (answer === undefined) return unneeded('the service was not asked');
     const shown = `API_KEY ${maskSecret(apiKey)}`;
-    if (answer?.status === 401) {
+    if (answer.status === 401) {
       return failed(
         ExitCode.keyRefused,
         `the service does not know ${shown}`,
         'Use a live key of the private location: POST /v1/private-locations/{id}/keys makes a new one, which is shown only there',
       );
     }
-    if (answer?.status === 403) {
+    if (answer.status === 403) {
       return failed(
         ExitCode.keyRefused,
         `the service refuses ${shown} (403): its location is disabled`,

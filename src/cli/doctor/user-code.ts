@@ -168,7 +168,7 @@ function noScript(kind: string, why: string): Finding {
 
 /** What `vedette runtime install` and installations of suites fetch packages from, asked by npm itself. */
 export const registry: Hop = {
-  name: 'npm registry',
+  name: 'npm-registry',
   limitMs: REGISTRY_MS,
   look: async (site, signal) => {
     const offered = offeredRuntimes();

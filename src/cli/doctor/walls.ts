@@ -64,7 +64,7 @@ const noProbe = (why: string): Finding =>
 
 /** Targets are looked up by the agent's own resolver, which is not that of the system. */
 export const targetNames: Hop = {
-  name: 'target names',
+  name: 'target-names',
   limitMs: NAME_MS,
   look: async ({ settings: { useOsResolver, serviceUrl } }, signal) => {
     if (useOsResolver === undefined) return untried('settings');
