@@ -61,7 +61,7 @@ export async function startService(
     log,
   });
   try {
-    const blobs = await openBlobs(settings.blobStore ?? `file:${join(settings.dataDir, 'blobs')}`);
+    const blobs = await openBlobs(settings.blobStore ?? `file:${join(settings.dataDir, 'blobs')}`, settings);
     const made = await bootstrap(
       { store },
       { accountId: settings.bootstrapAccountId, apiKey: settings.bootstrapApiKey },

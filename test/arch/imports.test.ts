@@ -29,6 +29,7 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   kysely: ['service/store/', 'service/queue/', 'service/scheduler/', 'service/ports.ts'],
   fastify: ['service/'],
   ws: ['agent/connection/', 'service/agents/'],
+  aws4fetch: ['service/blobs/'],
   dotenv: ['cli/'],
 };
 
