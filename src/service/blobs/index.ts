@@ -36,7 +36,8 @@ export interface BucketSettings {
 export async function openBlobs(address: string, settings: BucketSettings = {}): Promise<BlobStore> {
   const [, folder] = /^file:(.+)$/s.exec(address) ?? [];
   if (folder !== undefined) return BlobFolder.open(folder);
-  const [, bucket, path = ''] = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,62})((?:\/[\w-][\w.-]*)*)\/?$/.exec(address) ?? [];
+  const [, bucket, path = ''] =
+    /^s3:\/\/([a-z0-9][a-z0-9.-]{1,62})((?:\/[\w-][\w.-]*)*)\/?$/.exec(address) ?? [];
   if (bucket === undefined) {
     throw usage(`BLOB_STORE=${address}: file:DIR or s3://BUCKET or s3://BUCKET/PREFIX is allowed`);
   }
