@@ -1,5 +1,6 @@
 import { checkTypes, type CheckType, type JobClass } from '../checks/index.ts';
 import { monoMs, sleep, untilAborted } from '../kit/clock.ts';
+import { ExitCode, FatalError } from '../kit/errors.ts';
 import { supervise } from '../kit/supervise.ts';
 import { Admission, readMachine, type Heavy, type LanePlan } from './admission/index.ts';
 import { ArtifactUploader } from './artifacts/index.ts';
@@ -21,6 +22,7 @@ const FLUSH_MS = 20_000;
 const KILL_FLUSH_MS = 3_000;
 const SAVE_MS = 1_000;
 const READY_LOOK_MS = 20;
+const IDLE_LOOK_MS = 250;
 
 /** What startAgent prepared. */
 export interface AgentParts {
@@ -79,6 +81,9 @@ export class Agent {
       log,
       recorder: this.metrics,
       total: plan.total,
+      ...(options.once === undefined ? {} : { most: options.once.runs }),
+      // After the offer that brought it has been answered.
+      onMost: () => void setImmediate(() => this.drain()),
       places: plan.places,
       checkTypes: new Set(types.map(({ name }) => name)),
       classOf,
@@ -187,6 +192,7 @@ export class Agent {
           (signal) => this.#uploader.run(signal),
           (signal) => this.#artifacts.run(signal),
           (signal) => this.#watchReadiness(signal),
+          (signal) => this.#endWithoutWork(signal),
           (signal) =>
             this.#authorities.watch(signal, () => this.#renewAll(), log, this.#options.authoritiesEveryMs),
           async (signal) => {
@@ -234,6 +240,29 @@ export class Agent {
     if (signal.aborted) return;
     this.#setReady();
     await untilAborted(signal);
+  }
+
+  /** With `once`: nothing has come for so long that nothing will. */
+  async #endWithoutWork(signal: AbortSignal): Promise<void> {
+    const waitMs = this.#options.once?.waitMs ?? null;
+    let [begun, sinceMs] = [0, monoMs()];
+    while (waitMs !== null && !signal.aborted && !this.#draining.signal.aborted) {
+      const isBusy = this.#dispatcher.running > 0 || this.#dispatcher.begun > begun;
+      if (isBusy) [begun, sinceMs] = [this.#dispatcher.begun, monoMs()];
+      if (monoMs() - sinceMs > waitMs) {
+        this.#assertReached(waitMs);
+        this.drain();
+      }
+      await sleep(Math.min(waitMs, IDLE_LOOK_MS), signal).catch(() => {});
+    }
+    await untilAborted(signal);
+  }
+
+  #assertReached(waitMs: number): void {
+    const { status, lastError } = this.#connection.state;
+    if (status === 'connected') return;
+    const problem = `the service was not reached within ${waitMs / 1000} s: ${lastError ?? 'it did not answer'}`;
+    throw new FatalError(ExitCode.serviceUnreachable, `${problem}; 'vedette doctor' says more`);
   }
 
   #renewAll(): void {

@@ -14,6 +14,8 @@ import type { AgentSettings } from './settings.ts';
 export interface AgentOptions {
   log: Log;
   version: string;
+  /** Takes a number of runs and ends; goes on until it is told to end when absent. */
+  once?: Once;
   /** For tests: other programs for the processes, and shorter times of the wire. */
   probeEntry?: URL;
   scriptEntry?: URL;
@@ -22,6 +24,13 @@ export interface AgentOptions {
   linkTiming?: LinkTiming;
   pollForMs?: number;
   authoritiesEveryMs?: number;
+}
+
+export interface Once {
+  /** Most runs that it takes. */
+  runs: number;
+  /** It ends earlier when none came for this long, ms; null: it waits. */
+  waitMs: number | null;
 }
 
 export interface RunningAgent {

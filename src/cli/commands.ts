@@ -28,11 +28,27 @@ everything; a second Ctrl-C does not wait for running checks.`,
     name: 'agent',
     summary: 'the agent alone, configured by environment',
     operands: [],
-    options: {},
-    details: `Needs API_KEY (the key of a private location) and AGENT_SERVICE_URL; README.md lists every
-setting. A .env file in the working folder is read too, the environment wins. Each setting can be
-given as a file: NAME_FILE=/path. SIGTERM finishes what runs and exits 0; a second one gives
-running checks back to the service at once.`,
+    options: {
+      once: { type: 'string', value: 'N', bare: '1', meaning: 'take at most N runs (1), then drain and end' },
+      wait: {
+        type: 'string',
+        value: 'SECONDS',
+        meaning: 'with --once: end when no run came for so long (default: wait)',
+      },
+    },
+    details: `Needs API_KEY (the key of a private location) and AGENT_SERVICE_URL. A .env file in the working
+folder is read too, the environment wins. Each setting can be given as a file: NAME_FILE=/path.
+SIGTERM finishes what runs and exits 0; a second one gives running checks back to the service at once.
+'vedette doctor' tries whether an agent can work here.
+
+Examples:
+  API_KEY=pl_… AGENT_SERVICE_URL=https://monitoring.example vedette agent
+  vedette agent --once=10 --wait 60    for jobs of a scheduler: at most ten runs
+
+Exit code: 0 drained, or had its runs, or none came in time; 2 a setting, or the health port is taken;
+3 an internal fault; 4 the service refuses the key; 5 with --wait, the service was not reached; 78 another
+agent uses the data folder.`,
+    settings: async () => (await import('../agent/settings.ts')).agentSettings,
     load: async () => (await import('./agent.ts')).agent,
   },
   {
@@ -40,8 +56,13 @@ running checks back to the service at once.`,
     summary: 'the service alone, configured by environment',
     operands: [],
     options: {},
-    details: `Keeps its data in PostgreSQL when DATABASE_URL is set, else in an embedded store; README.md lists
-every setting. The first start creates an account and prints its API key once.`,
+    details: `Keeps its data in PostgreSQL when DATABASE_URL is set, else in an embedded store. The first start creates an account and prints its API key once, on standard error.
+
+Example:
+  DATABASE_URL=postgres://vedette:secret@db.example/vedette vedette service
+
+Exit code: 0 stopped; 2 a setting; 3 an internal fault; 78 the store refuses to start.`,
+    settings: async () => (await import('../service/settings.ts')).serviceSettings,
     load: async () => (await import('./service.ts')).service,
   },
   {
@@ -54,8 +75,8 @@ every setting. The first start creates an account and prints its API key once.`,
     },
     details: `Reads the settings of 'vedette agent' from the same places, and tries, one after the other: settings,
 authorities, name, connection, proxy, tls, service, key, websocket, clock, data-folder, health-port,
-machine, sandbox, probes, target-names, icmp, runtimes, scripts, browser, npm-registry. It takes no run from the service, and may run beside an agent. Takes seconds; each step has
-a limit. A warning is something that the agent does without: it has no exit code.
+machine, sandbox, probes, target-names, icmp, runtimes, scripts, browser, npm-registry. It takes no
+run from the service, and may run beside an agent. Takes seconds; each step has a limit. A warning is something that the agent does without: it has no exit code.
 
 Examples:
   vedette doctor

@@ -40,10 +40,10 @@ async function load(command: Command): ReturnType<Command['load']> {
   }
 }
 
-function help(topic: string | undefined): ExitCode {
+async function help(topic: string | undefined): Promise<ExitCode> {
   const command = topic === undefined ? undefined : findCommand(topic);
   if (topic !== undefined && command === undefined) throw unknownCommand(topic);
-  console.log(command === undefined ? overview() : commandHelp(command));
+  console.log(command === undefined ? overview() : await commandHelp(command));
   return ExitCode.done;
 }
 
