@@ -56,7 +56,8 @@ agent uses the data folder.`,
     summary: 'the service alone, configured by environment',
     operands: [],
     options: {},
-    details: `Keeps its data in PostgreSQL when DATABASE_URL is set, else in an embedded store. The first start creates an account and prints its API key once, on standard error.
+    details: `Keeps its data in PostgreSQL when DATABASE_URL is set, else in an embedded store. The first
+start creates an account and prints its API key once, on standard error.
 
 Example:
   DATABASE_URL=postgres://vedette:secret@db.example/vedette vedette service
@@ -76,7 +77,8 @@ Exit code: 0 stopped; 2 a setting; 3 an internal fault; 78 the store refuses to 
     details: `Reads the settings of 'vedette agent' from the same places, and tries, one after the other: settings,
 authorities, name, connection, proxy, tls, service, key, websocket, clock, data-folder, health-port,
 machine, sandbox, probes, target-names, icmp, runtimes, scripts, browser, npm-registry. It takes no
-run from the service, and may run beside an agent. Takes seconds; each step has a limit. A warning is something that the agent does without: it has no exit code.
+run from the service, and may run beside an agent. Takes seconds; each step has a limit.
+A warning is something that the agent does without: it has no exit code.
 
 Examples:
   vedette doctor
