@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
 import { sql } from 'kysely';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -12,10 +14,11 @@ import {
 import { waitUntil } from '../support/programs.ts';
 import { makeCheck, makeLocation, restOf, trigger, type Rest } from '../support/rest.ts';
 import { startBalancer } from '../support/targets/balancer.ts';
-import { startGate } from '../support/targets/gate.ts';
+import { listenOn } from '../support/targets/ports.ts';
 
 const TICKING = 30;
 const EVERY_SECONDS = 10;
+const ANSWER_AFTER_MS = 1500;
 /** Load goes on for this long between two replacements, so that each is under it. */
 const BETWEEN_MS = 4000;
 /** More than the balancer below needs to see that a replica is not ready. */
@@ -90,8 +93,7 @@ describe.skipIf(postgres === undefined)('a rolling upgrade under load', () => {
     const startAgent = async (): Promise<AgentProcess> =>
       parts.use(await startAgentProcess(balancer.url, location.key, { JOB_CONCURRENCY: '10' }));
     const agents = [await startAgent(), await startAgent()];
-    const target = parts.use(await startGate());
-    target.open();
+    const target = parts.use(await startTarget());
 
     const checks = await startChecks(rest, location.slugName, target.url);
     const onDemand = triggerAlong(rest, checks[0]!);
@@ -133,6 +135,26 @@ describe.skipIf(postgres === undefined)('a rolling upgrade under load', () => {
     expect(target.arrived(), 'every run was executed once').toBe(counts.runs);
   }, 240_000);
 });
+
+/** A site that takes its time, so that whoever is stopped has runs under way. */
+async function startTarget(): Promise<AsyncDisposable & { url: string; arrived(): number }> {
+  let arrived = 0;
+  const server = createServer((_request, response) => {
+    arrived += 1;
+    setTimeout(() => response.end('here'), ANSWER_AFTER_MS);
+  });
+  const port = await listenOn(server);
+  return {
+    url: `http://127.0.0.1:${port}`,
+    arrived: () => arrived,
+    [Symbol.asyncDispose]: async () => {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
 
 /** Checks of every ten seconds. @returns their ids */
 async function startChecks(rest: Rest, slug: string, url: string): Promise<string[]> {
