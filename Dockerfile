@@ -67,7 +67,7 @@ FROM packages AS agent-packages
 RUN --mount=type=secret,id=ca --mount=type=secret,id=npmrc,target=/root/.npmrc \
     --mount=type=cache,target=/root/.npm \
     with-ca npm uninstall --omit=dev --ignore-scripts --no-audit --no-fund --loglevel=error \
-      @electric-sql/pglite fastify kysely pg \
+      @electric-sql/pglite aws4fetch fastify kysely pg undici \
     && npm pkg delete devDependencies && npm sbom --omit=dev --sbom-format=cyclonedx >/out/npm.cdx.json \
     && slim node_modules && rm -rf node_modules/node-linux-* node_modules/.bin
 
