@@ -5,10 +5,11 @@
  */
 import { join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
+import { sleep } from '../kit/clock.ts';
 import { codeOf, ExitCode, FatalError, messageOf } from '../kit/errors.ts';
 import type { Log } from '../kit/log.ts';
-import { sleep } from '../kit/clock.ts';
 import { supervise } from '../kit/supervise.ts';
+import { isOlder, VERSION } from '../kit/version.ts';
 import { agentMetrics, createAgentGateway, type AgentGateway } from './agents/index.ts';
 import { createJanitor, openBlobs } from './blobs/index.ts';
 import { createServer, Metrics } from './http/index.ts';
@@ -54,6 +55,7 @@ export async function startService(
   options: StartOptions,
 ): Promise<RunningService> {
   const { log } = options;
+  warnOfLockout(settings, log);
   const store = await openStore({
     databaseUrl: settings.databaseUrl,
     dataDir: settings.dataDir,
@@ -77,6 +79,11 @@ export async function startService(
     await store.close();
     throw error;
   }
+}
+
+function warnOfLockout({ minAgentVersion }: ServiceSettings, log: Log): void {
+  if (minAgentVersion === undefined || !isOlder(VERSION, minAgentVersion)) return;
+  log.warn({ minAgentVersion, version: VERSION }, 'MIN_AGENT_VERSION refuses agents of this release too');
 }
 
 /** What has to be closed. */

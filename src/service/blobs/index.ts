@@ -46,8 +46,8 @@ export async function openBlobs(address: string, settings: BucketSettings = {}):
   if (accessKeyId === undefined || secretAccessKey === undefined) {
     throw usage(`BLOB_STORE=${address}: S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY are needed with it`);
   }
-  // Stores other than Amazon's seldom have a host name for each bucket.
-  const pathStyle = s3ForcePathStyle ?? endpoint !== undefined;
+  // Stores other than Amazon's seldom have a host name for each bucket; no certificate has one with dots.
+  const pathStyle = s3ForcePathStyle ?? (endpoint !== undefined || bucket.includes('.'));
   const place = { bucket, endpoint, region, accessKeyId, secretAccessKey, pathStyle };
   return BlobBucket.open(place, path === '' ? '' : `${path.slice(1)}/`);
 }
