@@ -158,6 +158,21 @@ FROM debian AS agent-install
 # Node.js and npm of the base, if any, give way to ours.
 RUN rm -rf /usr/local/lib/node_modules /usr/local/include/node /usr/local/share/doc/node /opt/yarn* \
     && cd /usr/local/bin && rm -f node nodejs npm npx corepack yarn yarnpkg
+# playwright: Playwright's own builds, which it downloads; debian: Debian's packages.
+ARG BROWSER_SOURCE=playwright
+# headless: Chromium's headless shell, all that an agent starts that is not root; whole: both.
+ARG CHROMIUM=headless
+# Further packages of Debian, such as fonts.
+ARG EXTRA_PACKAGES=""
+RUN --mount=type=secret,id=ca \
+    case "$BROWSER_SOURCE-$CHROMIUM" in \
+      debian-whole) browsers="chromium chromium-headless-shell ffmpeg" ;; \
+      debian-headless) browsers="chromium-headless-shell ffmpeg" ;; \
+      playwright-whole | playwright-headless) browsers="" ;; \
+      *) echo "BROWSER_SOURCE is playwright or debian, CHROMIUM is headless or whole" >&2; exit 1 ;; \
+    esac; \
+    with-ca apt-get install -q -y --no-install-recommends \
+      fonts-liberation fonts-noto-color-emoji $browsers $EXTRA_PACKAGES
 COPY --from=packages /out/node /usr/local
 COPY --from=packages /out/npm /usr/local
 WORKDIR /opt/vedette
@@ -168,29 +183,20 @@ COPY examples examples
 COPY runtimes runtimes
 RUN ln -s ../../../opt/vedette/dist/cli/main.js /usr/local/bin/vedette
 ARG NPM_CONFIG_REGISTRY
+ARG PLAYWRIGHT_DOWNLOAD_HOST
 # Ids, with spaces between them: "2025.04 2026.04" for a migration.
 ARG RUNTIMES=2026.04
-# playwright: Playwright's own builds, which it downloads; debian: Debian's packages.
-ARG BROWSER_SOURCE=playwright
-# headless: Chromium's headless shell, all that an agent starts that is not root; whole: both.
-ARG CHROMIUM=headless
-# Further packages of Debian, such as fonts.
-ARG EXTRA_PACKAGES=""
 RUN --mount=type=secret,id=ca --mount=type=secret,id=npmrc,target=/root/.npmrc \
     --mount=type=cache,target=/root/.npm \
     with-ca vedette runtime install --no-browser $RUNTIMES
+# Playwright knows which libraries its builds need.
 RUN --mount=type=secret,id=ca \
-    [ "$CHROMIUM" = whole ] && whole=chromium only= || whole= only=--headless-only; \
-    if [ "$BROWSER_SOURCE" = debian ]; then \
-      with-ca apt-get install -q -y --no-install-recommends $whole \
-        chromium-headless-shell ffmpeg fonts-liberation fonts-noto-color-emoji $EXTRA_PACKAGES || exit 1; \
-    else \
+    if [ "$BROWSER_SOURCE" = playwright ]; then \
       for id in $RUNTIMES; do \
-        with-ca node runtimes/$id/node_modules/playwright-core/cli.js install-deps chromium || exit 1; \
+        with-ca node runtimes/$id/node_modules/playwright-core/cli.js install-deps chromium-headless-shell || exit 1; \
       done; \
-      [ -z "$EXTRA_PACKAGES" ] \
-        || with-ca apt-get install -q -y --no-install-recommends $EXTRA_PACKAGES || exit 1; \
     fi; \
+    [ "$CHROMIUM" = whole ] || only=--headless-only; \
     with-ca vedette runtime install --browser-source "$BROWSER_SOURCE" $only $RUNTIMES
 
 FROM packages AS runtimes

@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, onTestFailed, test } from 'vitest';
 import { describeUnless, waitUntil } from '../support/programs.ts';
 import { finished, makeCheck, resultsOf, trigger, type Session } from '../support/rest.ts';
 import { startGate, type Gate } from '../support/targets/gate.ts';
 import { docker } from './base.ts';
-import { newVolume, startAgentContainer, type AgentContainer, type AgentStart } from './container.ts';
+import { newVolume, startContainer, type Container, type Start } from './container.ts';
 import { Scene, startTargets, type Targets } from './scene.ts';
 
 const READY_MS = 5000;
@@ -32,9 +32,12 @@ describeUnless(inject('noImages') ?? undefined, 'the agent in a container withou
     await scene?.[Symbol.asyncDispose]();
   });
 
-  const start = (image: string, more: Partial<AgentStart> = {}): Promise<AgentContainer> => {
+  const start = async (image: string, more: Partial<Start> = {}): Promise<Container> => {
     scene.tellOnFailure();
-    return startAgentContainer({ image, serviceUrl: scene.url, key: scene.location!.key, ...more });
+    const env = { API_KEY: scene.location!.key, AGENT_SERVICE_URL: scene.url };
+    const container = await startContainer({ image, port: 8081, env, ...more });
+    onTestFailed(() => console.log(container.logs().slice(-3000)));
+    return container;
   };
 
   /** Makes the checks, starts them together and waits for their ends. @returns the status of each */
@@ -58,8 +61,8 @@ describeUnless(inject('noImages') ?? undefined, 'the agent in a container withou
   describe.each(['1000', '12345678'])('as user %s', (user) => {
     test('every type of check passes, behind every wall', async () => {
       await using container = await start(agent.image, { user });
-      const info = JSON.parse((await container.health('/health')).text) as object;
-      expect(info).toMatchObject({ sandbox: 'full' });
+      const info = JSON.parse((await container.get('/health')).text) as object;
+      expect(info).toMatchObject({ sandbox: { state: 'full', missing: [] } });
       expect(await runAll(() => true)).toEqual(passed([...UPTIME, ...SCRIPTS]));
       expect(await container.stop(30_000)).toBe(0);
     });
@@ -67,7 +70,7 @@ describeUnless(inject('noImages') ?? undefined, 'the agent in a container withou
 
   test('the image for uptime checks passes what it is for', async () => {
     await using container = await start(uptime.image, { user: '12345678' });
-    expect((await container.health('/metrics')).text).toContain('vedette_agent_sandbox{state="full"} 1');
+    expect((await container.get('/metrics')).text).toContain('vedette_agent_sandbox{state="full"} 1');
     expect(await runAll((name) => UPTIME.includes(name))).toEqual(passed(UPTIME));
     expect(await container.stop(30_000)).toBe(0);
   });
@@ -77,7 +80,7 @@ describeUnless(inject('noImages') ?? undefined, 'the agent in a container withou
     console.log(`vedette: ${image} was ready after ${Math.round(container.readyMs)} ms`);
     expect(container.readyMs).toBeLessThan(READY_MS);
     for (const path of ['/-/readiness', '/-/liveness', '/health', '/metrics']) {
-      expect(await container.health(path), path).toMatchObject({ status: 200 });
+      expect(await container.get(path), path).toMatchObject({ status: 200 });
     }
     const state = ['inspect', '--format', '{{.State.Health.Status}}', container.id];
     await waitUntil(() => docker(...state).stdout.trim() === 'healthy', 30_000, 'a healthy container');
@@ -103,8 +106,8 @@ describeUnless(inject('noImages') ?? undefined, 'the agent in a container withou
     await using container = await start(uptime.image);
     const { id, session } = await waitingCheck(gate);
     const exit = container.stop(30_000);
-    await waitUntil(async () => (await container.health('/-/readiness')).status === 503, 10_000, '503');
-    expect(await container.health('/-/liveness')).toMatchObject({ status: 200 });
+    await waitUntil(async () => (await container.get('/-/readiness')).status === 503, 10_000, '503');
+    expect(await container.get('/-/liveness')).toMatchObject({ status: 200 });
     gate.open();
     expect(await exit).toBe(0);
     expect(await finished(scene.rest, session)).toMatchObject({ status: 'PASSED' });
@@ -134,7 +137,7 @@ describeUnless(inject('noImages') ?? undefined, 'the agent in a container withou
     await scene.killService();
     gate.open();
     const isKept = async (): Promise<boolean> =>
-      (await first.health('/metrics')).text.includes('vedette_agent_spool_results 1\n');
+      (await first.get('/metrics')).text.includes('vedette_agent_spool_results 1\n');
     await waitUntil(isKept, 20_000, 'a result in the spool');
     first.kill();
     await first[Symbol.asyncDispose]();

@@ -6,7 +6,6 @@ import { docker } from './base.ts';
 // Its helper that tidies up after it is an image of a registry; the tests tidy up themselves.
 process.env['TESTCONTAINERS_RYUK_DISABLED'] = 'true';
 
-const HEALTH_PORT = 8081;
 const START_MS = 60_000;
 
 /** As `docker run --read-only --cap-drop ALL --security-opt no-new-privileges --memory 2g --pids-limit 512`. */
@@ -22,12 +21,15 @@ class Restricted extends GenericContainer {
   }
 }
 
-export interface AgentContainer extends AsyncDisposable {
+export interface Container extends AsyncDisposable {
   readonly id: string;
   /** From the request to create the container to its first readiness. */
   readonly readyMs: number;
-  /** GET on the health port, as it is published. */
-  health(path: string): Promise<{ status: number; text: string }>;
+  /** Its port, as it is published. */
+  readonly url: string;
+  /** GET there. */
+  get(path: string): Promise<{ status: number; text: string }>;
+  /** What it wrote, also when it is gone. */
   logs(): string;
   /** SIGKILL to the whole container. */
   kill(): void;
@@ -42,51 +44,55 @@ export function newVolume(): { name: string } & Disposable {
   return { name, [Symbol.dispose]: () => void docker('volume', 'rm', '--force', name) };
 }
 
-export interface AgentStart {
+export interface Start {
   image: string;
-  serviceUrl: string;
-  key: string;
+  /** That tells by `/-/readiness` when it is ready. */
+  port: number;
+  env: Record<string, string>;
   user?: string;
-  env?: Record<string, string>;
   /** Its data folder; without, one that goes with it. */
   volume?: string;
 }
 
-/** Starts an agent in the tightest container there is and waits until it is ready. */
-export async function startAgentContainer(start: AgentStart): Promise<AgentContainer> {
-  const own = start.volume === undefined ? newVolume() : undefined;
+/** Starts an image in the tightest container there is and waits until it is ready. */
+export async function startContainer({ image, port, env, user = '1000', volume }: Start): Promise<Container> {
+  const own = volume === undefined ? newVolume() : undefined;
   const begun = performance.now();
-  const container = await new Restricted(start.image, start.volume ?? own!.name)
-    .withUser(start.user ?? '1000')
-    .withEnvironment({ API_KEY: start.key, AGENT_SERVICE_URL: start.serviceUrl, ...start.env })
-    .withExposedPorts(HEALTH_PORT)
-    .withWaitStrategy(Wait.forHttp('/-/readiness', HEALTH_PORT))
+  const container = await new Restricted(image, volume ?? own!.name)
+    .withUser(user)
+    .withEnvironment(env)
+    .withExposedPorts(port)
+    .withWaitStrategy(Wait.forHttp('/-/readiness', port))
     .withStartupTimeout(START_MS)
     .start();
-  return handle(container, performance.now() - begun, own);
+  return handle(container, port, performance.now() - begun, own);
 }
 
 function handle(
   container: StartedTestContainer,
+  port: number,
   readyMs: number,
   ownVolume: Disposable | undefined,
-): AgentContainer {
+): Container {
   const id = container.getId();
-  const health = `http://${container.getHost()}:${container.getMappedPort(HEALTH_PORT)}`;
+  const url = `http://${container.getHost()}:${container.getMappedPort(port)}`;
+  let lastWords: string | undefined;
   return {
     id,
     readyMs,
-    health: async (path) => {
-      const response = await fetch(`${health}${path}`, { headers: { connection: 'close' } });
+    url,
+    get: async (path) => {
+      const response = await fetch(`${url}${path}`, { headers: { connection: 'close' } });
       return { status: response.status, text: await response.text() };
     },
-    logs: () => docker('logs', id).stdout,
+    logs: () => lastWords ?? docker('logs', id).stdout,
     kill: () => void docker('kill', '--signal', 'KILL', id),
     stop: async (withinMs) => {
       docker('kill', '--signal', 'TERM', id);
       return ended(id, withinMs);
     },
     [Symbol.asyncDispose]: async () => {
+      lastWords = docker('logs', id).stdout;
       docker('rm', '--force', '--volumes', id);
       ownVolume?.[Symbol.dispose]();
     },

@@ -56,7 +56,7 @@ describeUnless(inject('noImages') ?? undefined, 'the images', () => {
   test('are the command: --version, help, and what is wrong without settings', () => {
     for (const { image } of all) {
       expect(run(image, '--version')).toMatchObject({ status: 0, stdout: `${VERSION}\n` });
-      expect(run(image, 'help').stdout).toContain('vedette agent');
+      expect(run(image, 'help').stdout).toContain('Usage: vedette COMMAND');
     }
     const { status, stderr } = run(images.agent.image);
     expect(status).toBe(2);
@@ -83,11 +83,11 @@ describeUnless(inject('noImages') ?? undefined, 'the images', () => {
       ...args,
       `const { readdirSync, lstatSync } = require('node:fs');
       const walk = (folder) => readdirSync(folder, { withFileTypes: true }).forEach((entry) => {
-        const path = folder + '/' + entry.name;
-        if (entry.isDirectory()) return ['/proc', '/sys', '/dev'].includes(path) || walk(path);
+        const path = folder + entry.name;
+        if (entry.isDirectory()) return ['/proc', '/sys', '/dev'].includes(path) || walk(path + '/');
         if (entry.isFile() && (lstatSync(path).mode & 0o6000) !== 0) console.log(path);
       });
-      walk('');`.replaceAll('\n', ' '),
+      walk('/');`.replaceAll('\n', ' '),
     );
     expect(found).toEqual({ status: 0, stdout: '', stderr: '' });
   });
