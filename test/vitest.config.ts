@@ -28,6 +28,10 @@ export default defineConfig({
       project('hostile', ['test/hostile/**/*.test.ts'], { testTimeout: 120_000, hookTimeout: 120_000 }),
       project('scripts', ['test/scripts/**/*.test.ts'], { testTimeout: 60_000, hookTimeout: 120_000 }),
       project('cli', ['test/cli/**/*.test.ts'], { testTimeout: 60_000, hookTimeout: 60_000 }),
+      project('helm', ['test/helm/**/*.test.ts'], {
+        globalSetup: ['test/helm/tools.ts'],
+        testTimeout: 60_000,
+      }),
       project('conformance', ['test/conformance/**/*.test.ts'], { testTimeout: 60_000, hookTimeout: 60_000 }),
       project('image', ['test/image/**/*.test.ts'], {
         globalSetup: ['test/image/build-all.ts'],

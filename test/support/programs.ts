@@ -9,6 +9,7 @@ import { describe, test } from 'vitest';
 const PACKAGES: Readonly<Record<string, string>> = {
   curl: 'curl',
   dig: 'bind9-dnsutils',
+  go: 'golang-go',
   dnsmasq: 'dnsmasq-base',
   faketime: 'faketime',
   ip: 'iproute2',
