@@ -1,6 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { agentSettings, readAgentSettings } from '../../src/agent/settings.ts';
+import { SERVICE_PREFIXES, serviceSettings } from '../../src/service/settings.ts';
+import { readSettings, type Environment } from '../../src/kit/settings.ts';
 import { CHART } from '../support/chart-values.ts';
 import { describeUnless, runProgram } from '../support/programs.ts';
 import { at, expectGood, render, template, textAt, utf8, type Json } from './chart.ts';
@@ -113,6 +116,70 @@ describeUnless(toolsMissing(), 'the chart as it comes', () => {
     });
     expectGood(rendered);
     expect([rendered.env('LOG_LEVEL'), rendered.env('SANDBOX')]).toEqual(['warn', 'require']);
+  });
+});
+
+describeUnless(toolsMissing(), 'the environment that the chart sets', () => {
+  /** With a text in place of what comes from a Secret. */
+  const environment = (entries: Json | undefined, secrets: Environment): Environment =>
+    Object.fromEntries(
+      (entries as Json[]).map((entry) => {
+        const name = textAt(entry, 'name');
+        return [name, at(entry, 'value') === undefined ? secrets[name] : textAt(entry, 'value')];
+      }),
+    );
+
+  test('is what the agent reads', async () => {
+    const rendered = await render({
+      agent: {
+        jobConcurrency: 3,
+        logFormat: 'pretty',
+        useOsDnsResolver: true,
+        blockedTargets: ['10.0.0.0/8', '*.internal.example:22'],
+        allowedTargets: ['10.1.0.0/16'],
+      },
+      proxy: { httpsProxy: 'http://p.example:3128', httpProxy: 'http://p.example:3128', noProxy: '.svc' },
+      extraCaCertsFrom: { secret: 'ca' },
+    });
+    const env = environment(rendered.container('env'), { API_KEY: 'pl_0123456789abcdef' });
+    const { values, warnings } = readAgentSettings(env);
+    expect(warnings).toEqual([]);
+    expect(values).toMatchObject({
+      serviceUrl: 'https://monitoring.example',
+      jobConcurrency: 3,
+      healthPort: 8081,
+      dataDir: '/var/lib/vedette',
+      drainTimeoutMs: 600_000,
+      extraCaCerts: '/etc/vedette/ca/ca.crt',
+      useOsResolver: true,
+      blockedTargets: '10.0.0.0/8,*.internal.example:22',
+      sandbox: 'require',
+    });
+    const names = Object.values(agentSettings).map(({ name }) => name);
+    expect(Object.keys(env).filter((name) => !names.includes(name))).toEqual([]);
+  });
+
+  test('is what the service reads', async () => {
+    const rendered = await render({
+      service: {
+        enabled: true,
+        blobStore: 's3://artifacts',
+        minAgentVersion: '1.2.3',
+        database: { existingSecret: 'pg' },
+        metricsToken: { existingSecret: 'token' },
+        bootstrap: { accountId: '0190d3a5-0000-7000-8000-000000000000', existingSecret: 'first' },
+      },
+    });
+    const env = environment(rendered.container('env', 'service'), {
+      DATABASE_URL: 'postgres://u:p@db/vedette',
+      METRICS_TOKEN: 'a-token-of-mine',
+      BOOTSTRAP_API_KEY: 'sixteen-characters',
+    });
+    const { values, warnings } = readSettings(serviceSettings, env, SERVICE_PREFIXES);
+    expect(warnings).toEqual([]);
+    expect(values).toMatchObject({ port: 3000, dataDir: '/var/lib/vedette', drainSeconds: 5 });
+    const names = Object.values(serviceSettings).map(({ name }) => name);
+    expect(Object.keys(env).filter((name) => !names.includes(name))).toEqual([]);
   });
 });
 

@@ -43,7 +43,12 @@ test('the profile allows by name, in the form that every container runtime reads
 describeUnless(ensureBaseImage(), "Chromium's own sandbox in a container as the chart starts it", () => {
   const run = (seccomp: readonly string[], ...command: string[]): ReturnType<typeof docker> =>
     docker(
-      ...['run', '--rm', '--network=none', '--tmpfs=/tmp:mode=1777', '--env=HOME=/tmp', ...RESTRICTED],
+      'run',
+      '--rm',
+      '--network=none',
+      '--tmpfs=/tmp:mode=1777',
+      '--env=HOME=/tmp',
+      ...RESTRICTED,
       ...seccomp,
       BASE_IMAGE,
       ...command,
