@@ -101,5 +101,5 @@ describeUnless(lacksObjectStore, 'artifacts in a bucket', () => {
       206,
       new Uint8Array(trace.subarray(from, to + 1)),
     ]);
-  });
+  }, 60_000);
 });
