@@ -131,11 +131,12 @@ export class Agent {
   }
 
   #egressProxy(): EgressProxy {
-    const { useOsResolver, blockedTargets, allowedTargets } = this.#settings;
+    const { useOsResolver, blockedTargets, allowedTargets, noProxy } = this.#settings;
     return new EgressProxy({
-      setup: { useOsResolver, policy: { blocked: blockedTargets, allowed: allowedTargets } },
+      setup: { useOsResolver, policy: { blocked: blockedTargets, allowed: allowedTargets }, noProxy },
       log: this.#options.log,
       onLost: () => this.#scripts.renewAll(),
+      extraCaCerts: this.#authorities.file,
     });
   }
 

@@ -80,10 +80,12 @@ export const agentSettings = {
     secret: true,
   }),
   noProxy: setting('NO_PROXY', z.string().default(''), {
-    meaning: 'Hosts, .domains, CIDRs and host:port that are reached without the proxy; * for all.',
+    meaning:
+      'Hosts, .domains, CIDRs and host:port that are reached without a proxy, that of the location included; * for all.',
   }),
   extraCaCerts: setting('NODE_EXTRA_CA_CERTS', optional(z.string().min(1)), {
-    meaning: 'PEM file of further certificate authorities, for the service and for targets.',
+    meaning:
+      'PEM file of further certificate authorities: for the service, for targets of every type, browsers included, and for npm. Read again when it changes.',
   }),
   useOsResolver: setting('USE_OS_DNS_RESOLVER', switchValue().default(false), {
     default: 'off',

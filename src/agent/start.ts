@@ -68,6 +68,7 @@ export async function startAgent(settings: AgentSettings, options: AgentOptions)
     setup: {
       useOsResolver: settings.useOsResolver,
       policy: { blocked: settings.blockedTargets, allowed: settings.allowedTargets },
+      noProxy: settings.noProxy,
     },
     extraCaCerts: authorities.file,
     log,

@@ -1,7 +1,8 @@
 import type { Socket } from 'node:net';
 import { codeOf } from '../../kit/errors.ts';
-import type { Dialer } from './dialer.ts';
-import type { Findings } from './findings.ts';
+import type { Way } from './dialer.ts';
+import { ProxyFault } from './proxy-way.ts';
+import { BLOCKED, type Findings } from './findings.ts';
 import {
   CONNECTED,
   failureReply,
@@ -14,7 +15,7 @@ import {
 import { splice } from './splice.ts';
 
 interface Parts {
-  dialer: Dialer;
+  way: () => Way;
   findings: Findings;
   /** Aborts when the connection has ended. */
   gone: AbortSignal;
@@ -74,18 +75,22 @@ class Refused extends Error {
 
 /** @throws Error with a code, after it was filed */
 async function reach({ host, port }: SocksTarget, parts: Parts): Promise<Socket> {
-  const { dialer, findings, gone } = parts;
+  const { findings, gone } = parts;
+  const way = parts.way();
   try {
-    const addresses = await dialer.resolve(host, 0, gone);
-    const judged = addresses.map((each) => ({ ...each, why: dialer.judge(host, each.address, port) }));
+    const addresses = await way.resolve(host, 0, gone);
+    const judged = addresses.map((each) => ({ ...each, why: way.judge(host, each.address, port) }));
     const open = judged.filter(({ why }) => why === null);
-    for (const { why } of judged) if (why !== null) findings.refused(why, 'browser');
+    for (const { why } of judged) if (why !== null) findings.refused(BLOCKED, why, 'browser');
     if (open.length === 0) throw new Refused(judged[0]?.why ?? '');
-    return await dialer.connect(open, port, gone);
+    return await way.connect(host, open, port, gone);
   } catch (error) {
     const code = codeOf(error) ?? 'ECONNREFUSED';
-    const sentence = error instanceof Refused ? error.message : null;
-    if (!gone.aborted) findings.failed({ host, port, code, sentence });
+    const isOurs = error instanceof Refused || error instanceof ProxyFault;
+    if (!gone.aborted) {
+      if (error instanceof ProxyFault) findings.refused(code, error.message, 'browser');
+      findings.failed({ host, port, code, sentence: isOurs ? error.message : null });
+    }
     throw error;
   }
 }

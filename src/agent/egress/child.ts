@@ -13,6 +13,7 @@ stream.on('close', () => process.exit(0));
 const gates = new Map<number, Gate>();
 let agentPorts: readonly number[] = [];
 let dialer: Dialer | undefined;
+let noProxy = '';
 
 const isOwnPort = (port: number): boolean =>
   agentPorts.includes(port) || gates.values().some((gate) => gate.port === port);
@@ -23,7 +24,7 @@ function dialerOf({ useOsResolver, servers, policy }: EgressSetup): Dialer {
 }
 
 async function open(n: number, port: number): Promise<void> {
-  const gate = new Gate(dialer!, (refusal) => send({ t: 'refused', n, refusal }));
+  const gate = new Gate(dialer!, noProxy, (refusal) => send({ t: 'refused', n, refusal }));
   gates.set(n, gate);
   try {
     send({ t: 'opened', n, port: await gate.listen(port) });
@@ -37,6 +38,7 @@ function receive(message: ToEgress): void {
   switch (message.t) {
     case 'setup':
       dialer = dialerOf(message.setup);
+      noProxy = message.setup.noProxy ?? '';
       send({ t: 'ready' });
       break;
     case 'open':
@@ -45,6 +47,10 @@ function receive(message: ToEgress): void {
     case 'close':
       gates.get(message.n)?.close();
       gates.delete(message.n);
+      break;
+    case 'lead':
+      gates.get(message.n)?.lead(message.proxyUrl);
+      send({ t: 'led', n: message.n });
       break;
     case 'own-ports':
       agentPorts = message.ports;

@@ -10,6 +10,8 @@ export interface ProbeSetup {
   useOsResolver: boolean;
   /** What targets may be reached: the settings as they were written. */
   policy?: { blocked: string; allowed: string };
+  /** Targets that the proxy of a location is not for, as in NO_PROXY. */
+  noProxy?: string;
 }
 
 /** From the agent to a probe process. `setup` comes first; `n` numbers the tries of one probe. */

@@ -60,6 +60,8 @@ interface Need {
   kind: ScriptKind;
   runtimeId: string | null;
   purpose: Exclude<Purpose, 'spare'>;
+  /** Of its location; null without. */
+  proxyUrl: string | null;
 }
 
 type Work = (child: ScriptChild, around: RunSurroundings) => Promise<Finished | undefined>;
@@ -168,7 +170,12 @@ export class ScriptRoom {
     const work = (child: ScriptChild, around: RunSurroundings): Promise<Finished | undefined> =>
       new ScriptRun(job, definition, child, around).carryOut(signal);
     const purpose = kind === 'browser' && wantsFullBrowser(definition) ? 'full-browser' : 'job';
-    return this.#observe(job, { kind, purpose, runtimeId: definition.runtimeId ?? null }, signal, work);
+    return this.#observe(
+      job,
+      { kind, purpose, runtimeId: definition.runtimeId ?? null, proxyUrl: job.proxyUrl },
+      signal,
+      work,
+    );
   }
 
   /**
@@ -183,7 +190,8 @@ export class ScriptRoom {
     work: (scripts: ApiScripts) => Promise<Finished | undefined>,
   ): Promise<Finished | undefined> {
     const definition = readApiDefinition(job);
-    const need = { kind: 'api', purpose: 'job', runtimeId: definition.runtimeId ?? null } as const;
+    const runtimeId = definition.runtimeId ?? null;
+    const need = { kind: 'api', purpose: 'job', runtimeId, proxyUrl: job.proxyUrl } as const;
     return this.#observe(job, need, signal, async (child, around) => {
       const scripts = new ApiScripts(job, definition, child, around, signal);
       await scripts.prepare();
@@ -221,13 +229,15 @@ export class ScriptRoom {
   }
 
   async #inChild<T>(
-    { kind, runtimeId, purpose }: Need,
+    { kind, runtimeId, purpose, proxyUrl }: Need,
     signal: AbortSignal,
     work: (child: ScriptChild) => Promise<T>,
   ): Promise<T | undefined> {
     const child = await this.#pool.take(kind, this.#runtimes.choose(runtimeId), signal, purpose);
     if (child === undefined) return undefined;
     this.#busy.add(child);
+    // Its way to targets was opened before anybody knew whose job it would get.
+    await child.gate?.lead(proxyUrl);
     void child.ended.then((end) => {
       const cause = causeOf(end);
       // Ended from here.
