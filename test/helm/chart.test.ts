@@ -216,6 +216,22 @@ describeUnless(toolsMissing(), 'agents and the service in one release', () => {
     expect(service).toContainEqual(labels('agent'));
   });
 
+  test('an address in the environment counts as one in agent.serviceUrl', async () => {
+    const rendered = await render({
+      ...both,
+      env: { AGENT_SERVICE_URL: 'https://m.example:8443' },
+      proxy: { httpsProxy: 'http://p:3128' },
+      networkPolicy: { enabled: true },
+    });
+    expectGood(rendered);
+    expect([rendered.env('AGENT_SERVICE_URL'), rendered.env('NO_PROXY')]).toEqual([
+      'https://m.example:8443',
+      undefined,
+    ]);
+    const ways = at(rendered.find('NetworkPolicy'), 'spec.egress.1.ports');
+    expect(ways).toEqual([{ port: 8443 }, { port: 3128 }]);
+  });
+
   test('the embedded database has one user, PostgreSQL has many', async () => {
     const strategy = 'spec.strategy.type';
     const embedded = await render(both);

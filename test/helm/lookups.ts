@@ -8,7 +8,7 @@ export interface ValueTest {
   shows: Lookup;
   /** Null where nothing is to show. */
   as: unknown;
-  /** Pods that `restricted` has to refuse, since that is what was asked for. */
+  /** Pods that `restricted` and `baseline` have to refuse, since that is what was asked for. */
   unrestricted?: true;
 }
 

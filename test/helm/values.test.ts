@@ -22,5 +22,6 @@ describeUnless(toolsMissing(), 'a value does what it says, and nothing that a cl
     if (unrestricted === undefined) return expectGood(rendered);
     expect(rendered.problems).toEqual([]);
     expect(rendered.against('restricted')).not.toEqual([]);
+    expect(rendered.against('baseline')).not.toEqual([]);
   });
 });

@@ -35,7 +35,7 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- $own := fromYaml (include "vedette.selector" .) -}}
 {{- $own = merge $own (dict
   "helm.sh/chart" (printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-")
-  "app.kubernetes.io/version" $root.Chart.AppVersion
+  "app.kubernetes.io/version" ($root.Chart.AppVersion | replace "+" "_")
   "app.kubernetes.io/managed-by" $root.Release.Service
   "app.kubernetes.io/part-of" "vedette") -}}
 {{- toYaml (merge $own $root.Values.commonLabels) }}
@@ -60,5 +60,5 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- $registry := default $root.Values.image.registry $image.registry | trimSuffix "/" -}}
 {{- $name := default (index . 2) $image.repository -}}
 {{- if $registry }}{{ $registry }}/{{ end }}{{ $name }}
-{{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ default $root.Chart.AppVersion $image.tag }}{{ end }}
+{{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ default ($root.Chart.AppVersion | replace "+" "_") $image.tag }}{{ end }}
 {{- end }}

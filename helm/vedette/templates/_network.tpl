@@ -1,7 +1,7 @@
 {{/* Ports of the service and the proxies outside of this release. */}}
 {{- define "vedette.waysOut" -}}
 {{- $ports := list -}}
-{{- range list .Values.agent.serviceUrl .Values.proxy.httpsProxy .Values.proxy.httpProxy -}}
+{{- range list (include "vedette.otherService" .) .Values.proxy.httpsProxy .Values.proxy.httpProxy -}}
 {{- if . -}}
 {{- $url := urlParse . -}}
 {{- $port := regexFind ":[0-9]+$" $url.host | trimPrefix ":" -}}

@@ -21,9 +21,15 @@
 {{- end -}}
 {{- end }}
 
+{{/* Address of a service that is not of this release. */}}
+{{- define "vedette.otherService" -}}
+{{- $set := get .Values.env "AGENT_SERVICE_URL" -}}
+{{- kindIs "string" $set | ternary $set "" | default .Values.agent.serviceUrl -}}
+{{- end }}
+
 {{- define "vedette.serviceUrl" -}}
-{{- if .Values.agent.serviceUrl -}}
-{{- .Values.agent.serviceUrl -}}
+{{- if include "vedette.otherService" . -}}
+{{- include "vedette.otherService" . -}}
 {{- else if .Values.service.enabled -}}
 http://{{ include "vedette.service.name" . }}.{{ .Release.Namespace }}.svc:{{ .Values.service.port }}
 {{- end -}}
@@ -31,7 +37,7 @@ http://{{ include "vedette.service.name" . }}.{{ .Release.Namespace }}.svc:{{ .V
 
 {{/* Whether agents talk to the service of this release. */}}
 {{- define "vedette.ownService" -}}
-{{- if and .Values.service.enabled (not .Values.agent.serviceUrl) -}}true{{- end -}}
+{{- if and .Values.service.enabled (not (include "vedette.otherService" .)) -}}true{{- end -}}
 {{- end }}
 
 {{- define "vedette.publicUrl" -}}
