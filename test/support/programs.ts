@@ -18,6 +18,7 @@ const PACKAGES: Readonly<Record<string, string>> = {
   openssl: 'openssl',
   ping: 'iputils-ping',
   setpriv: 'util-linux',
+  promtool: 'prometheus',
   tinyproxy: 'tinyproxy-bin',
   unshare: 'util-linux',
 };
