@@ -1,4 +1,5 @@
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { createServer as createHttpsServer } from 'node:https';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -7,6 +8,7 @@ import { temporaryFolder } from '../support/agent.ts';
 import { describeUnless, lacks } from '../support/programs.ts';
 import { lacksRuntime } from '../support/runtime-root.ts';
 import { lacksNamespaces } from '../support/targets/namespace.ts';
+import { makeCertificates } from '../support/targets/certificates.ts';
 import { freePort, listenOn } from '../support/targets/ports.ts';
 import { examine as examineAll, SLOW, type Examined } from './doctor.ts';
 import { runVedette } from './program.ts';
@@ -172,6 +174,29 @@ describeUnless(noRuntime ?? noNamespaces, 'vedette doctor, scripts and browsers'
     expect(trouble['npm-registry']).toMatch(
       /^warning: npm does not reach its registry \(.*ECONNREFUSED.* → Set NPM_CONFIG_REGISTRY to a mirror/,
     );
+  });
+
+  test('a registry behind an authority of its own: with the file, and without', async () => {
+    const certificates = await makeCertificates(folder.path);
+    const { chain, key } = certificates.good;
+    const version = { name: 'playwright', version: '9.9.9' };
+    const found = { name: 'playwright', 'dist-tags': { latest: '9.9.9' }, versions: { '9.9.9': version } };
+    const registry = createHttpsServer({ cert: readFileSync(chain), key: readFileSync(key) }, (_, response) =>
+      response.end(JSON.stringify(found)),
+    );
+    // Without the machine's own settings: npm's cafile, where there is one, is all that npm trusts.
+    const npm = {
+      NPM_CONFIG_REGISTRY: `https://localhost:${await listenOn(registry)}/`,
+      NPM_CONFIG_GLOBALCONFIG: '/dev/null',
+    };
+    const skip = ['scripts', 'browser', 'probes'];
+    const without = await examine(env(npm), { skip });
+    expect(without.trouble['npm-registry']).toMatch(/^warning: .*(ISSUER|VERIFY).* NODE_EXTRA_CA_CERTS for/);
+    const NODE_EXTRA_CA_CERTS = certificates.trusted;
+    const within = await examine(env({ ...npm, NODE_EXTRA_CA_CERTS }), { skip });
+    registry.close();
+    expect(within.trouble).toEqual({});
+    expect(within.text).toContain('it has playwright 9.9.9');
   });
 
   test('a browser that is gone', async () => {

@@ -750,7 +750,7 @@ describe('a proxy', () => {
   test('is not asked for what NO_PROXY names, hop by hop', async () => {
     await using target = await httpServer((request, response) => response.end(`direct ${request.url}`));
     await using proxy = await httpServer((_request, response) => {
-      response.writeHead(302, { location: `${target.url()}/here` }).end();
+      response.writeHead(302, { location: `${target.url()}here` }).end();
     });
     const context = { proxyUrl: proxy.url(), noProxy: '127.0.0.0/8' };
     const outcome = await run({ url: 'http://target.test/', followRedirects: true }, {}, context);
