@@ -23,7 +23,7 @@ const FLOORS: Readonly<Record<string, readonly string[]>> = {
 const HOMES: Readonly<Record<string, readonly string[]>> = {
   'node:child_process': ['agent/sandbox/', 'checks/icmp/', 'cli/'],
   'node:worker_threads': ['service/store/'],
-  'node:sqlite': ['agent/spool/', 'service/store/'],
+  'node:sqlite': ['agent/authorities/browser-database.ts', 'agent/spool/', 'service/store/'],
   pg: ['service/store/'],
   '@electric-sql/pglite': ['service/store/'],
   kysely: ['service/store/', 'service/queue/', 'service/scheduler/', 'service/ports.ts'],
