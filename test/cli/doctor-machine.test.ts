@@ -78,12 +78,14 @@ describeUnless(noNamespaces, 'vedette doctor and folders', () => {
   });
 
   test('no folder that can be written, and only a temporary one', async () => {
-    const none = await examine(env({ AGENT_DATA_DIR: '' }), {
-      within: afterMounts(readOnly('/var/lib'), readOnly('/tmp')),
+    const TMPDIR = join(folder.path, 'temporary');
+    mkdirSync(TMPDIR);
+    const none = await examine(env({ AGENT_DATA_DIR: '', TMPDIR }), {
+      within: afterMounts(readOnly('/var/lib'), readOnly(TMPDIR)),
     });
     expect(none.code).toBe(2);
     expect(none.trouble['data-folder']).toMatch(
-      /^failed: neither \/var\/lib\/vedette nor \/tmp can be written: .* → It is read-only/,
+      /^failed: neither \/var\/lib\/vedette nor \S+\/temporary can be written: .* → It is read-only/,
     );
     const temporary = await examine(env({ AGENT_DATA_DIR: '' }), {
       within: afterMounts(readOnly('/var/lib')),
