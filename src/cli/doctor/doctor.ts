@@ -22,6 +22,7 @@ export async function doctor({ options, env, shutdown }: Invocation): Promise<Ex
     examined.push(each);
     if (!isJson) print(hopText(each));
   }
+  if (shutdown.drain.aborted) throw new FatalError(ExitCode.internal, 'doctor: stopped before the end');
   const exitCode = exitCodeOf(examined);
   if (isJson) print(asJson(examined, exitCode));
   else print(`\n${conclusion(examined, exitCode)}`);
