@@ -45,7 +45,7 @@ export const AGENT_VALUES: readonly ValueTest[] = [
   { path: 'agent.logLevel', set: 'debug', shows: env('LOG_LEVEL'), as: 'debug' },
   { path: 'agent.logFormat', set: 'pretty', shows: env('LOG_FORMAT'), as: 'pretty' },
   { path: 'agent.drainTimeoutSeconds', set: 1800, shows: env('AGENT_DRAIN_TIMEOUT'), as: '1800' },
-  { path: 'agent.sandbox', set: 'best-effort', shows: env('SANDBOX'), as: 'best-effort' },
+  { path: 'agent.sandbox', set: 'require', shows: env('SANDBOX'), as: 'require' },
   { path: 'agent.scriptEgress', set: 'open', shows: env('SCRIPT_EGRESS'), as: 'open' },
   {
     path: 'agent.blockedTargets',
