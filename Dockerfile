@@ -44,11 +44,12 @@ RUN --mount=type=secret,id=ca --mount=type=secret,id=npmrc,target=/root/.npmrc \
 RUN install -D node_modules/node-linux-*/bin/node /out/node/bin/node \
     && install -D -m 644 node_modules/node-linux-*/LICENSE /out/node/share/doc/node/copyright \
     && strip /out/node/bin/node
+# It runs on our Node.js, whatever the one is that installs it.
 ARG NPM_VERSION=11.19.1
 RUN --mount=type=secret,id=ca --mount=type=secret,id=npmrc,target=/root/.npmrc \
     --mount=type=cache,target=/root/.npm \
     with-ca npm install --global --prefix /out/npm --ignore-scripts --no-audit --no-fund --loglevel=error \
-      "npm@$NPM_VERSION"
+      --force "npm@$NPM_VERSION"
 ENV PATH=/out/node/bin:/out/npm/bin:$PATH
 # Removes from a folder of packages what only editors and debuggers read.
 RUN printf '%s\n' '#!/bin/sh' \
@@ -139,7 +140,7 @@ LABEL org.opencontainers.image.title="Vedette service" \
 # ---- The agent without browsers and scripts ------------------------------------------------------------
 FROM small AS uptime
 COPY --from=agent-packages /opt/vedette/node_modules /opt/vedette/node_modules
-ENV AGENT_DATA_DIR=/var/lib/vedette SANDBOX=require
+ENV AGENT_DATA_DIR=/var/lib/vedette
 EXPOSE 8081
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s CMD ["node", "-e", \
   "require('node:http').get({port:process.env.AGENT_HEALTH_PORT||8081,path:'/-/readiness'},r=>process.exit(r.statusCode===200?0:1)).on('error',()=>process.exit(1))"]
@@ -189,12 +190,11 @@ ARG RUNTIMES=2026.04
 RUN --mount=type=secret,id=ca --mount=type=secret,id=npmrc,target=/root/.npmrc \
     --mount=type=cache,target=/root/.npm \
     with-ca vedette runtime install --no-browser $RUNTIMES
-# Playwright knows which libraries its builds need.
+# Playwright knows which libraries its builds need; an older one does not know a newer Debian.
 RUN --mount=type=secret,id=ca \
     if [ "$BROWSER_SOURCE" = playwright ]; then \
-      for id in $RUNTIMES; do \
-        with-ca node runtimes/$id/node_modules/playwright-core/cli.js install-deps chromium-headless-shell || exit 1; \
-      done; \
+      newest=runtimes/$(printf '%s\n' $RUNTIMES | sort | tail -n 1); \
+      with-ca node $newest/node_modules/playwright-core/cli.js install-deps chromium-headless-shell || exit 1; \
     fi; \
     [ "$CHROMIUM" = whole ] || only=--headless-only; \
     with-ca vedette runtime install --browser-source "$BROWSER_SOURCE" $only $RUNTIMES
@@ -228,7 +228,7 @@ COPY --from=agent-system / /
 COPY --from=runtimes /opt/vedette/runtimes /opt/vedette/runtimes
 ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin NODE_ENV=production \
     NODE_USE_SYSTEM_CA=1 HOME=/var/lib/vedette TMPDIR=/var/lib/vedette \
-    AGENT_DATA_DIR=/var/lib/vedette SANDBOX=require
+    AGENT_DATA_DIR=/var/lib/vedette
 WORKDIR /var/lib/vedette
 VOLUME /var/lib/vedette
 USER 1000
