@@ -79,7 +79,7 @@ export async function sizing(): Promise<void> {
   try {
     const { key } = await makeLocation(service.rest, 'sizing');
     const [program, before] = account.command;
-    const agent = await startAgentProcess(service.url, key, {}, { within: [program, ...before] });
+    await using agent = await startAgentProcess(service.url, key, {}, { within: [program, ...before] });
     const isReady = async () =>
       (await fetch(`${agent.healthUrl}/-/readiness`).catch(() => null))?.ok ?? false;
     await until(isReady);
@@ -95,7 +95,6 @@ export async function sizing(): Promise<void> {
         `| ${kind.name} | ${perMinute.toFixed(0)} | ${cpuMs.toFixed(cpuMs < 10 ? 1 : 0)} ms | ${memoryMb.toFixed(0)} MB |`,
       );
     }
-    await agent.stop();
   } finally {
     await service.stop();
     target.close();

@@ -7,14 +7,15 @@ import type { Tally } from './tally.ts';
 
 /**
  * `npm run check`, `npm test` and `npm run test:image`. Check needs no service and takes seconds; test adds
- * everything that talks to real processes on this machine; image builds the images and tries them.
+ * everything that talks to real processes on this machine; image builds the images and tries them, and
+ * the chart.
  *
  *   node test/support/lanes.ts check|test|image [vitest arguments]
  */
 const root = join(import.meta.dirname, '../..');
 const QUICK_PROJECTS = ['unit', 'arch', 'contract'];
-/** Minutes of building, and a Docker daemon: a lane of its own. */
-const IMAGES = 'image';
+/** What is shipped, images and chart: minutes of building, so a lane of its own. */
+const SHIPPED = ['image', 'helm'];
 const running = new Set<ReturnType<typeof spawn>>();
 const stop = new AbortController();
 
@@ -123,11 +124,19 @@ async function test(vitestArgs: readonly string[]): Promise<boolean> {
   if (stop.signal.aborted) return false;
   // One after the other: tests with deadlines should not compete with a compiler for two cores.
   const tools = await Promise.all(TOOLS.map(runTool));
-  return conclude('all tests', await runVitest(['--project', `!${IMAGES}`, ...vitestArgs]), tools);
+  return conclude(
+    'all tests',
+    await runVitest([...SHIPPED.flatMap((name) => ['--project', `!${name}`]), ...vitestArgs]),
+    tools,
+  );
 }
 
 async function image(vitestArgs: readonly string[]): Promise<boolean> {
-  return conclude('the tests of the images', await runVitest(['--project', IMAGES, ...vitestArgs]), []);
+  return conclude(
+    'the tests of images and chart',
+    await runVitest([...SHIPPED.flatMap((name) => ['--project', name]), ...vitestArgs]),
+    [],
+  );
 }
 
 function conclude(what: string, verdict: Verdict, tools: readonly boolean[]): boolean {
