@@ -13,7 +13,7 @@ import {
   type Runtime,
   type RuntimeRecord,
 } from '../agent/runtimes/index.ts';
-import { COMPILE_CACHE_ENTRY } from '../agent/scripts/index.ts';
+import { COMPILE_CACHE_ENTRY, startErrorIn } from '../agent/scripts/index.ts';
 import { codeOf, ExitCode, FatalError } from '../kit/errors.ts';
 import type { Environment } from '../kit/settings.ts';
 import { installBrowsers, type BrowserChoice, type Browsers } from './install-browsers.ts';
@@ -79,7 +79,7 @@ async function fillCompileCache(
     env: packageEnvironment(env),
     signal: AbortSignal.any([signal, AbortSignal.timeout(SMOKE_TIMEOUT_MS)]),
   });
-  if (code !== 0) log(`runtime ${id}: its compile cache is not filled: ${output.trim().split('\n').at(-1)}`);
+  if (code !== 0) log(`runtime ${id}: its compile cache is not filled: ${startErrorIn(output)}`);
 }
 
 /** @throws FatalError that names the runtimes there are */

@@ -7,5 +7,6 @@
  */
 export { scrubbedReport } from './report.ts';
 export { ScriptRoom, type ScriptRoomOptions } from './room.ts';
+export { startErrorIn } from './start-error.ts';
 export { COMPILE_CACHE_ENTRY, type ScriptKind } from './program.ts';
 export type * from './protocol.ts';
