@@ -6,16 +6,15 @@ import { provision } from './provision.ts';
 import type { Tally } from './tally.ts';
 
 /**
- * `npm run check`, `npm test` and `npm run test:image`. Check needs no service and takes seconds; test adds
- * everything that talks to real processes on this machine; image builds the images and tries them, and
- * the chart.
+ * `npm run check`, `npm test` and `npm run test:long`. Check needs no service and takes seconds; test adds
+ * what talks to real processes on this machine and takes minutes; long is what takes minutes by itself.
  *
- *   node test/support/lanes.ts check|test|image [vitest arguments]
+ *   node test/support/lanes.ts check|test|long [vitest arguments]
  */
 const root = join(import.meta.dirname, '../..');
 const QUICK_PROJECTS = ['unit', 'arch', 'contract'];
-/** What is shipped, images and chart: minutes of building, so a lane of its own. */
-const SHIPPED = ['image', 'helm'];
+/** Images that are built and tried, a chart with every option, hostile code that takes the whole machine. */
+const LONG_PROJECTS = ['image', 'helm', 'hostile'];
 const running = new Set<ReturnType<typeof spawn>>();
 const stop = new AbortController();
 
@@ -120,23 +119,25 @@ async function check(): Promise<boolean> {
 }
 
 async function test(vitestArgs: readonly string[]): Promise<boolean> {
-  await provision(stop.signal);
-  if (stop.signal.aborted) return false;
+  if (!(await isProvisioned())) return false;
   // One after the other: tests with deadlines should not compete with a compiler for two cores.
   const tools = await Promise.all(TOOLS.map(runTool));
   return conclude(
     'all tests',
-    await runVitest([...SHIPPED.flatMap((name) => ['--project', `!${name}`]), ...vitestArgs]),
+    await runVitest([...LONG_PROJECTS.flatMap((name) => ['--project', `!${name}`]), ...vitestArgs]),
     tools,
   );
 }
 
-async function image(vitestArgs: readonly string[]): Promise<boolean> {
-  return conclude(
-    'the tests of images and chart',
-    await runVitest([...SHIPPED.flatMap((name) => ['--project', name]), ...vitestArgs]),
-    [],
-  );
+async function long(vitestArgs: readonly string[]): Promise<boolean> {
+  if (!(await isProvisioned())) return false;
+  const chosen = LONG_PROJECTS.flatMap((name) => ['--project', name]);
+  return conclude('the long tests', await runVitest([...chosen, ...vitestArgs]), []);
+}
+
+async function isProvisioned(): Promise<boolean> {
+  await provision(stop.signal);
+  return !stop.signal.aborted;
 }
 
 function conclude(what: string, verdict: Verdict, tools: readonly boolean[]): boolean {
@@ -163,7 +164,7 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
 const LANES: Readonly<Record<string, (vitestArgs: readonly string[]) => Promise<boolean>>> = {
   check,
   test,
-  image,
+  long,
 };
 
 const [lane = 'test', ...rest] = process.argv.slice(2);
