@@ -10,22 +10,27 @@ const project = (name: string, include: string[], more: object = {}) => ({
 export default defineConfig({
   root: new URL('..', import.meta.url).pathname,
   test: {
-    // Most tests wait for something, so that two files at once pay even on two processors.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    // Most tests wait for something, so that three files at once pay even on two processors.
+    maxWorkers: Math.max(3, availableParallelism() - 1),
     projects: [
       // Far above what they need, since `npm run check` has the compiler and the linter run beside them.
       project('unit', ['src/**/*.test.ts'], { testTimeout: 20_000 }),
       project('arch', ['test/arch/**/*.test.ts']),
       project('contract', ['test/contract/**/*.test.ts']),
-      project('wire', ['test/wire/**/*.test.ts'], { testTimeout: 20_000, hookTimeout: 60_000 }),
+      project('wire', ['test/wire/**/*.test.ts'], { testTimeout: 60_000, hookTimeout: 60_000 }),
       project('rest', ['test/rest/**/*.test.ts'], {
         globalSetup: ['test/rest/template.ts'],
-        testTimeout: 20_000,
+        testTimeout: 60_000,
         hookTimeout: 60_000,
       }),
-      project('agent', ['test/agent/**/*.test.ts'], { testTimeout: 20_000 }),
+      project('agent', ['test/agent/**/*.test.ts'], { testTimeout: 60_000, hookTimeout: 60_000 }),
       project('sandbox', ['test/sandbox/**/*.test.ts'], { testTimeout: 60_000, hookTimeout: 60_000 }),
-      project('hostile', ['test/hostile/**/*.test.ts'], { testTimeout: 120_000, hookTimeout: 120_000 }),
+      // Its bombs take the machine from whoever runs beside them.
+      project('hostile', ['test/hostile/**/*.test.ts'], {
+        fileParallelism: false,
+        testTimeout: 120_000,
+        hookTimeout: 120_000,
+      }),
       project('scripts', ['test/scripts/**/*.test.ts'], { testTimeout: 60_000, hookTimeout: 120_000 }),
       project('cli', ['test/cli/**/*.test.ts'], { testTimeout: 60_000, hookTimeout: 60_000 }),
       project('helm', ['test/helm/**/*.test.ts'], {
@@ -39,11 +44,8 @@ export default defineConfig({
         testTimeout: 180_000,
         hookTimeout: 120_000,
       }),
-      project('e2e', ['test/e2e/**/*.test.ts'], {
-        fileParallelism: false,
-        testTimeout: 120_000,
-        hookTimeout: 120_000,
-      }),
+      project('e2e', ['test/e2e/**/*.test.ts'], { testTimeout: 120_000, hookTimeout: 120_000 }),
+      project('long', ['test/long/**/*.test.ts'], { testTimeout: 120_000, hookTimeout: 120_000 }),
     ],
   },
 });

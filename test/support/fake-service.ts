@@ -89,7 +89,7 @@ export async function startFakeService(
 export async function until<T>(
   what: string,
   look: () => T | undefined | false | Promise<T | undefined | false>,
-  withinMs = 10_000,
+  withinMs = 30_000,
 ): Promise<T> {
   const endMs = performance.now() + withinMs;
   for (;;) {
