@@ -324,6 +324,7 @@ function shownSandbox(): { state: string; missing: string[] } {
 /** Types whose runs this machine is too small for are not offered. */
 function canRun(type: CheckType, { places }: LanePlan): boolean {
   if (type.lane === 'probe') return true;
+  if (type.lane === 'suite') return false;
   return places[type.name === 'BROWSER' ? 'browser' : 'script'] > 0;
 }
 

@@ -54,7 +54,7 @@ interface Run {
 /** The service ends a run this long after its time-out; so do we. */
 const HARD_LIMIT_MS = 120_000;
 const TICK_MS = 1000;
-const KINDS: readonly JobClass[] = ['light', 'script', 'browser'];
+const KINDS: readonly JobClass[] = ['light', 'script', 'browser', 'suite'];
 /** After a jump of the clocks the service gets this long to confirm our leases. */
 const UNSURE_MS = 10_000;
 
@@ -71,7 +71,7 @@ export class Dispatcher implements RunHolder {
   /** A jump of the clocks that nobody has explained yet, ms, and until when we wait for that. */
   #unsure: { jumpMs: number; untilMs: number } | undefined;
   #shortestLeaseMs = Infinity;
-  readonly #running: Record<JobClass, number> = { light: 0, script: 0, browser: 0 };
+  readonly #running: Record<JobClass, number> = { light: 0, script: 0, browser: 0, suite: 0 };
   #wasOpen = '';
   #idle = Promise.withResolvers<void>();
 

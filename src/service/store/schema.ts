@@ -150,7 +150,7 @@ export const RunState = {
 } as const;
 
 /** How JobClass is stored. */
-export const ClassNumber = { light: 0, script: 1, browser: 2 } as const;
+export const ClassNumber = { light: 0, script: 1, browser: 2, suite: 3 } as const;
 
 /**
  * The queue is this table: one row per check, location and session, deleted two days after its end.
