@@ -134,7 +134,8 @@ const SLOWEST = 5;
 
 /** @param notRun tests that were planned and never begun */
 export function metricsOf(tests: readonly SuiteTest[], notRun: number): SuiteMetrics {
-  const count = (status: SuiteTest['status']): number => tests.filter((test) => test.status === status).length;
+  const count = (status: SuiteTest['status']): number =>
+    tests.filter((test) => test.status === status).length;
   const slowest = tests
     .toSorted((a, b) => b.duration - a.duration)
     .slice(0, SLOWEST)
