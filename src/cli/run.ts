@@ -77,6 +77,9 @@ function parseCheck(json: string): { type: CheckType; name: string; spec: object
     const allowed = checkTypes().map(({ name }) => name);
     throw badFile([`checkType: must be one of ${allowed.join(', ')}`]);
   }
+  if (type.lane === 'suite') {
+    throw badFile(['checkType: a suite is a whole project: run `vedette pw-test` in its folder']);
+  }
   const isPlaced = !isDeepStrictEqual(definition['privateLocations'] ?? [], []);
   const placed = isPlaced ? definition : { ...definition, privateLocations: ['here'] };
   const parsed = parseNaming(checkSchema(type), placed, 'the check');

@@ -1,6 +1,8 @@
+import { createHash } from 'node:crypto';
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { expect, inject } from 'vitest';
 import { readSettings, type Environment } from '../../src/kit/settings.ts';
 import { errorBody } from '../../src/service/http/errors.ts';
@@ -45,6 +47,8 @@ export interface TestService {
   post<T = Entry>(path: string, body?: unknown): Promise<Answer<T>>;
   put<T = Entry>(path: string, body: unknown): Promise<Answer<T>>;
   delete(path: string): Promise<Answer>;
+  /** Uploads an archive. @returns its key */
+  bundle(bytes?: Buffer): Promise<string>;
   /** A new private location: its slug, its id and its raw key. */
   location(slugName?: string): Promise<{ id: string; slug: string; key: string; keyId: string }>;
   stop(): Promise<void>;
@@ -91,6 +95,7 @@ export async function startTestService(
     post: (path, body) => call('POST', path, { body }),
     put: (path, body) => call('PUT', path, { body }),
     delete: (path) => call('DELETE', path),
+    bundle: async (bytes = EMPTY_BUNDLE) => upload(service.url, bytes),
     location: async (slugName = `place-${++slugs}`) => {
       const { body } = await call<NewLocation>('POST', '/v1/private-locations', {
         body: { name: slugName, slugName },
@@ -103,6 +108,16 @@ export async function startTestService(
       rmSync(dataDir, { recursive: true, force: true });
     },
   };
+}
+
+async function upload(url: string, bytes: Buffer): Promise<string> {
+  const response = await fetch(`${url}/next/storage/upload-code-bundle`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${API_KEY}`, 'content-type': 'application/octet-stream' },
+    body: Uint8Array.from(bytes),
+  });
+  expect(response.status).toBe(201);
+  return ((await response.json()) as { key: string }).key;
 }
 
 async function request<T>(
@@ -157,6 +172,11 @@ function matches(pattern: string, path: string): boolean {
   return new RegExp(`^${pattern.replace(/\{\w+\}/g, '[^/]+')}$`).test(path);
 }
 
+/** The archive of a project without a file. */
+export const EMPTY_BUNDLE = gzipSync(Buffer.alloc(1024));
+export const keyOf = (bundle: Buffer): string =>
+  `bundles/${createHash('sha256').update(bundle).digest('hex')}.tar.gz`;
+
 /** The smallest body that each type takes, at a location. */
 export const SMALLEST: Readonly<Record<string, object>> = {
   api: { request: { url: 'https://example.com/api' } },
@@ -166,6 +186,7 @@ export const SMALLEST: Readonly<Record<string, object>> = {
   icmp: { request: { hostname: 'example.com' } },
   browser: { script: '' },
   multistep: { script: '' },
+  playwright: { codeBundlePath: keyOf(EMPTY_BUNDLE) },
 };
 
 export function checkBody(route: string, change: object = {}): object {

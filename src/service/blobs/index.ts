@@ -10,6 +10,7 @@
 import { ExitCode, FatalError } from '../../kit/errors.ts';
 import { BlobFolder } from './folder.ts';
 
+export { bundleBlob } from './bundle-blob.ts';
 export { BlobFolder, PartRefusal, type Blob } from './folder.ts';
 export { createJanitor } from './janitor.ts';
 

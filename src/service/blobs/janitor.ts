@@ -1,7 +1,8 @@
 import { jitter, sleep } from '../../kit/clock.ts';
 import { messageOf } from '../../kit/errors.ts';
 import type { ServiceContext } from '../ports.ts';
-import { artifacts } from '../store/index.ts';
+import { artifacts, bundles, runLogs } from '../store/index.ts';
+import { bundleBlob } from './bundle-blob.ts';
 
 const SWEEP_MS = 1_800_000;
 const DAY_MS = 86_400_000;
@@ -16,7 +17,7 @@ export interface Janitor {
 }
 
 /**
- * Removes uploads that nobody goes on with, and the days whose results are gone. Every replica of the
+ * Removes uploads that nobody goes on with, archives that nothing uses, and the days whose results are gone. Every replica of the
  * service may do it.
  */
 export function createJanitor(
@@ -28,6 +29,10 @@ export function createJanitor(
     for (const row of await artifacts.giveUpIdle(store.db, IDLE_MS, reason)) {
       await blobs.remove({ id: row.id, day: row.scheduled_at, size: row.size });
     }
+    const unused = await bundles.removeUnused(store.db, DAY_MS);
+    for (const row of unused) await blobs.remove(bundleBlob(row));
+    if (unused.length > 0) log.info({ bundles: unused.length }, 'unused archives of suites removed');
+    await runLogs.removeOld(store.db);
     const days = await blobs.removeBefore(new Date(Date.now() - retentionDays * DAY_MS));
     if (days > 0) log.info({ days }, 'artifacts of old results removed');
   };

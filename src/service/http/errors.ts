@@ -15,6 +15,7 @@ const STATUS: Readonly<Record<RefusalCode, number>> = {
   notFound: 404,
   notFinal: 408,
   conflict: 409,
+  tooLarge: 413,
   unsupportedMedia: 415,
   tooMany: 429,
 };

@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import { z } from 'zod';
 import { parse, type Caller } from '../verbs/index.ts';
 import type { Asked } from './file-answer.ts';
@@ -19,7 +20,11 @@ export interface About<Path extends string, Query extends z.ZodObject, Body exte
   shownBody?: z.ZodType;
   /** The body may be left out. */
   optionalBody?: boolean;
-  status: 200 | 201 | 204;
+  /** The body is bytes, which the answer reads as they come. */
+  upload?: { maxBytes: number };
+  /** The body may be packed by gzip and larger than others. */
+  maxBodyBytes?: number;
+  status: 200 | 201 | 202 | 204;
   reply?: z.ZodType;
   /** The answer is a FileAnswer instead. */
   file?: true;
@@ -32,6 +37,8 @@ export interface RawCall {
   params: Readonly<Record<string, string>>;
   query: Readonly<Record<string, unknown>>;
   body: unknown;
+  /** Of routes with `upload`. */
+  upload: Readable | undefined;
   /** The part of a file that is asked for. */
   asked: Asked;
   /** Aborts when the client has gone or the service stops. */
@@ -54,6 +61,7 @@ interface Call<Path extends string, Query extends z.ZodObject, Body extends z.Zo
   params: ParamsOf<Path>;
   query: z.output<Query>;
   body: z.output<Body>;
+  upload: Readable | undefined;
   asked: Asked;
   signal: AbortSignal;
 }
@@ -101,6 +109,7 @@ function reader<Path extends string, Query extends z.ZodObject, Body extends z.Z
       params: raw.params as ParamsOf<Path>,
       query: parse(query, fromText(raw.query, kinds), 'query') as z.output<Query>,
       body: (about.body ? parse(about.body, body) : undefined) as z.output<Body>,
+      upload: raw.upload,
       asked: raw.asked,
       signal: raw.signal,
     };

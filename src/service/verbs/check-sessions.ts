@@ -20,7 +20,7 @@ export const TriggerInput = z.strictObject({
       checkId: z.union([z.uuid(), z.array(z.uuid()).min(1).max(MAX_TARGETS)]).optional(),
     })
     .optional(),
-  /** Accepted for check types that have a cache; the present ones have none. */
+  /** Suites install their dependencies anew. */
   refreshCache: z.boolean().default(false),
 });
 
@@ -43,7 +43,7 @@ export async function trigger(caller: Caller, input: z.output<typeof TriggerInpu
   const scheduledAt = new Date();
   const definitionOf = await effectiveDefinitions(caller.store.db, targets);
   const started = await caller.queue.start(
-    targets.map((row) => newSession({ ...row, definition: definitionOf(row) }, scheduledAt)),
+    targets.map((row) => newSession({ ...row, definition: toRun(definitionOf(row), input) }, scheduledAt)),
   );
   return sessions.findSessions(
     caller.store.db,
@@ -68,6 +68,11 @@ async function targetsOf(
   if (missing !== undefined) throw notFound('check', missing);
   return [...byId, ...byTags.filter((row) => !ids.includes(row.id))];
 }
+
+const toRun = (
+  definition: Record<string, unknown>,
+  { refreshCache }: z.output<typeof TriggerInput>,
+): Record<string, unknown> => ('refreshCache' in definition ? { ...definition, refreshCache } : definition);
 
 /** @param row with the definition that it runs with */
 function newSession(row: CheckRow, scheduledAt: Date): NewSession {

@@ -5,6 +5,7 @@
  */
 export * from './accounts.ts';
 export * from './assets.ts';
+export * from './bundles.ts';
 export type { Caller } from './caller.ts';
 export * from './check-groups.ts';
 export * from './check-results.ts';

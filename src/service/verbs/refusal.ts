@@ -1,6 +1,14 @@
 /** Why a verb did not do what was asked. http/errors.ts has the status of each. */
 export type RefusalCode =
-  'invalid' | 'badKey' | 'forbidden' | 'notFound' | 'notFinal' | 'conflict' | 'tooMany' | 'unsupportedMedia';
+  | 'invalid'
+  | 'badKey'
+  | 'forbidden'
+  | 'notFound'
+  | 'notFinal'
+  | 'conflict'
+  | 'tooLarge'
+  | 'tooMany'
+  | 'unsupportedMedia';
 
 /** The caller's mistake or bad luck, never ours. `message` is shown as it is. */
 export class Refusal extends Error {

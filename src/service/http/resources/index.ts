@@ -10,6 +10,7 @@ import { privateLocationRoutes } from './private-locations.ts';
 import { referenceRoutes } from './reference.ts';
 import { runtimeRoutes } from './runtimes.ts';
 import { snippetRoutes } from './snippets.ts';
+import { storageRoutes } from './storage.ts';
 import { variableRoutes } from './variables.ts';
 
 /** Every route of the interface, one module per resource. */
@@ -26,4 +27,5 @@ export const routes: readonly Route[] = [
   ...snippetRoutes,
   ...runtimeRoutes,
   ...referenceRoutes,
+  ...storageRoutes,
 ];
