@@ -4,7 +4,7 @@ import type { Trx } from '../ports.ts';
 import { RunState } from '../store/schema.ts';
 import { lockSome, type OpenRun } from './run-row.ts';
 import { refreshSessions } from './session-status.ts';
-import { endRuns } from './settle.ts';
+import { endRuns, mergeWholes } from './settle.ts';
 import { interval } from './sql.ts';
 
 /** Why nobody took a run in its time. */
@@ -51,6 +51,7 @@ export async function expire(trx: Trx, timing: Timing): Promise<ExpiredRun[]> {
     trx,
     expired.map((each) => ({ ...each, state: RunState.expired, outcome: 'TIMED_OUT' })),
   );
+  await mergeWholes(trx, runs);
   await refreshSessions(
     trx,
     runs.map(({ session_id }) => session_id),

@@ -192,6 +192,8 @@ export interface RunTable {
   tested_check_id: string | null;
   /** The sequence that is shown, of a run that is one part of a suite. */
   whole_id: string | null;
+  /** Number of the part, from 1. */
+  shard: number | null;
   excluded_agents: Generated<string[]>;
   timeout_ms: number;
   /** How it ended: PASSED, DEGRADED, FAILED, TIMED_OUT, CANCELLED; null before. */
@@ -314,6 +316,10 @@ export interface TestSessionTable {
 export interface RunPartTable {
   run_id: number;
   whole_id: string;
+  /** As its agent calls it: its artifacts come under this name. */
+  result_id: string;
+  /** From 1. */
+  shard: number;
   body: Json<Record<string, unknown>>;
   created_at: Generated<Date>;
 }

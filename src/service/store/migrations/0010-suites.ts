@@ -28,14 +28,17 @@ const statements = [
 
   sql`alter table check_session add column test_session_id uuid, add column tested_check_id uuid`,
   sql`create index check_session_test on check_session (test_session_id) where test_session_id is not null`,
-  sql`alter table run add column tested_check_id uuid, add column whole_id uuid`,
+  sql`alter table run add column tested_check_id uuid, add column whole_id uuid, add column shard smallint`,
   sql`create index run_whole on run (whole_id) where whole_id is not null`,
 
   sql`create table run_part (
     run_id bigint primary key,
     whole_id uuid not null,
+    result_id uuid not null,
+    shard smallint not null,
     body jsonb not null,
     created_at timestamptz not null default now())`,
+  sql`create index run_part_result on run_part (result_id)`,
   sql`create index run_part_whole on run_part (whole_id)`,
   sql`create index run_part_created on run_part using brin (created_at)`,
 

@@ -19,7 +19,7 @@ export * as snippets from './snippets.ts';
 export * as variables from './variables.ts';
 export type { AccountRow } from './accounts.ts';
 export type { KeyHolder } from './agents.ts';
-export { artifactId, type ArtifactRow } from './artifacts.ts';
+export { artifactId, partArtifactName, wholeResultId, type ArtifactRow } from './artifacts.ts';
 export { bundleKey, type BundleRow } from './bundles.ts';
 export type { CheckFilter, CheckRow, CheckStatusRow } from './checks.ts';
 export type { GroupFilter, GroupRow } from './groups.ts';

@@ -21,7 +21,7 @@ export async function append(
 ): Promise<string | undefined> {
   const { rows } = await sql<{ session_id: string }>`
     insert into run_log (session_id, run_id, shard, text)
-    select session_id, id, (payload #>> '{shard,index}')::smallint, ${said.text} from run
+    select session_id, id, shard, ${said.text} from run
     where id = ${said.runId} and token = ${said.token} and state = 2
       and account_id = ${place.accountId} and location = ${place.location}
     returning session_id`.execute(db);
