@@ -19,6 +19,11 @@ const seconds = (min: number, max: number, normal: number): z.ZodType<number> =>
     .default(normal)
     .transform((n) => n * 1000);
 
+const megabytes = (min: number, max: number, normal: number): z.ZodType<number> =>
+  integer(min, max)
+    .default(normal)
+    .transform((n) => n * 1_000_000);
+
 /** Entries of a target policy; the first that means nothing is named. */
 const targets = (name: 'BLOCKED_TARGETS' | 'ALLOWED_TARGETS'): z.ZodType<string> =>
   z
@@ -97,13 +102,35 @@ export const agentSettings = {
     meaning:
       'proxy: user code and browsers reach targets through the agent, by TCP only, and BLOCKED_TARGETS is enforced; open: directly, with no policy but that of the network.',
   }),
+  dependencyCache: setting('DEPENDENCY_CACHE', word('local', 'off').default('local'), {
+    default: 'local',
+    meaning:
+      'Dependencies of Playwright suites: local keeps them in the data folder for the next run; off installs them each time.',
+  }),
+  dependencyCacheBytes: setting('DEPENDENCY_CACHE_SIZE', megabytes(100, 1_000_000, 5_000), {
+    default: '5000',
+    meaning: 'Most MB of kept dependencies; the longest unused make room.',
+  }),
+  bundleCacheBytes: setting('BUNDLE_CACHE_SIZE', megabytes(0, 1_000_000, 1_000), {
+    default: '1000',
+    meaning: 'Most MB of archives of Playwright suites that are kept.',
+  }),
+  installScripts: setting('SUITE_INSTALL_SCRIPTS', switchValue().default(true), {
+    default: 'on',
+    meaning: 'off: packages of Playwright suites are installed without running their scripts.',
+  }),
   sandbox: setting('SANDBOX', word('best-effort', 'require').default('best-effort'), {
     default: 'best-effort',
     meaning: 'require refuses to start when a wall around probes and user code is missing.',
   }),
 } as const;
 
-export type AgentSettings = ValuesOf<typeof agentSettings>;
+export type AgentSettings = ValuesOf<typeof agentSettings> & {
+  /** Settings of npm and of Playwright's download, under their own names: for the installations of suites. */
+  packageVariables: Record<string, string>;
+};
+
+const OF_PACKAGES = /^(npm_config_\w.*|playwright_(\w+_)?download_(host|connection_timeout))$/i;
 
 /**
  * Reads the agent's settings. The lower-case names of the proxy settings count too, as for most programs.
@@ -115,5 +142,15 @@ export function readAgentSettings(env: Environment): { values: AgentSettings; wa
     name,
     env[name] || env[name.toLowerCase()],
   ]);
-  return readSettings(agentSettings, { ...env, ...Object.fromEntries(proxies) }, ['AGENT_']);
+  const { values, warnings } = readSettings(agentSettings, { ...env, ...Object.fromEntries(proxies) }, [
+    'AGENT_',
+  ]);
+  return { values: { ...values, packageVariables: packageVariablesOf(env) }, warnings };
+}
+
+function packageVariablesOf(env: Environment): Record<string, string> {
+  const found = Object.entries(env).filter(
+    (entry): entry is [string, string] => OF_PACKAGES.test(entry[0]) && Boolean(entry[1]),
+  );
+  return Object.fromEntries(found);
 }

@@ -1,26 +1,23 @@
-import { accessSync, constants, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
-import { nodeOf, runtimePaths, type RuntimeRecord } from '../agent/runtimes/index.ts';
+import {
+  layoutProgram,
+  MACHINE_FOLDERS,
+  MACHINE_PACKAGES,
+  MACHINE_PROGRAMS,
+  missingPrograms,
+  nodeOf,
+  runtimePaths,
+  type MachineBrowser,
+  type RuntimeRecord,
+} from '../agent/runtimes/index.ts';
 import { ExitCode, FatalError, messageOf } from '../kit/errors.ts';
 import type { Environment } from '../kit/settings.ts';
 import type { Site } from './install-runtime.ts';
 import { packageEnvironment, runProgram } from './run-program.ts';
 
 export type Browsers = RuntimeRecord['browsers'];
-
-/** Names in Playwright's registry. */
-const NAMES = ['chromium', 'chromium-headless-shell', 'ffmpeg'] as const;
-
-/** Debian's programs for them. /usr/bin/chromium is a script, which looks for settings of the machine. */
-const MACHINE: Readonly<Record<(typeof NAMES)[number], string>> = {
-  chromium: '/usr/lib/chromium/chromium',
-  'chromium-headless-shell': '/usr/lib/chromium/chromium-headless-shell',
-  ffmpeg: '/usr/bin/ffmpeg',
-};
-/** Folders and programs that these read and run. */
-const MACHINE_FOLDERS = ['/usr/lib/chromium', '/usr/bin/ffmpeg'];
-const MACHINE_PACKAGES = 'chromium chromium-headless-shell ffmpeg';
 
 /** About 300 MB: enough at 4 Mbit/s. */
 const DOWNLOAD_TIMEOUT_MS = 600_000;
@@ -46,7 +43,7 @@ export async function installBrowsers(site: Site): Promise<Browsers> {
     log(`runtime ${id}: no Chromium by download (${messageOf(error)}); looking for one of this machine`);
   }
   await linkMachine(site);
-  return { source: 'machine', version: await versionOf(site), folders: MACHINE_FOLDERS };
+  return { source: 'machine', version: await versionOf(site), folders: [...MACHINE_FOLDERS] };
 }
 
 async function download(site: Site): Promise<void> {
@@ -63,7 +60,7 @@ function reasonIn(output: string): string {
 
 async function linkMachine(site: Site): Promise<void> {
   const { id, root } = site;
-  const missing = Object.values(MACHINE).filter((program) => !isExecutable(program));
+  const missing = missingPrograms();
   if (missing.length > 0) {
     throw new FatalError(
       ExitCode.internal,
@@ -75,18 +72,9 @@ async function linkMachine(site: Site): Promise<void> {
   rmSync(runtimePaths(id, root).browsers, { recursive: true, force: true });
   for (const [name, { program, folder }] of Object.entries(await layoutOf(site))) {
     mkdirSync(dirname(program), { recursive: true });
-    symlinkSync(MACHINE[name as keyof typeof MACHINE], program);
+    symlinkSync(MACHINE_PROGRAMS[name as MachineBrowser], program);
     // Without it Playwright takes the folder for half a download.
     writeFileSync(join(folder, 'INSTALLATION_COMPLETE'), '');
-  }
-}
-
-function isExecutable(program: string): boolean {
-  try {
-    accessSync(program, constants.X_OK);
-    return true;
-  } catch {
-    return false;
   }
 }
 
@@ -95,18 +83,8 @@ const Layout = z.object({ chromium: Place, 'chromium-headless-shell': Place, ffm
 
 /** Where this version of Playwright looks for its programs on this machine. */
 async function layoutOf(site: Site): Promise<z.infer<typeof Layout>> {
-  const registry = join(runtimePaths(site.id, site.root).modules, 'playwright-core/lib/server');
-  const { code, output } = await runNode(
-    site,
-    [
-      '-p',
-      `const { registry } = require(${JSON.stringify(registry)});
-      const placeOf = (each) => ({ program: each.executablePath(), folder: each.directory });
-      JSON.stringify(Object.fromEntries(${JSON.stringify(NAMES)}.map(
-        (name) => [name, placeOf(registry.findExecutable(name))])))`,
-    ],
-    ANSWER_TIMEOUT_MS,
-  );
+  const library = join(runtimePaths(site.id, site.root).modules, 'playwright-core');
+  const { code, output } = await runNode(site, ['-e', layoutProgram(library)], ANSWER_TIMEOUT_MS);
   if (code !== 0) throw new Error(`Playwright does not say where it looks for its browsers: ${output}`);
   return Layout.parse(JSON.parse(output));
 }

@@ -6,6 +6,7 @@ import { messageOf } from '../../kit/errors.ts';
 import type { Log } from '../../kit/log.ts';
 import {
   ExecutorFault,
+  RunStopped,
   type Declined,
   type Executor,
   type Finished,
@@ -301,7 +302,7 @@ export class Dispatcher implements RunHolder {
   #end(run: Run, ending: Ending): void {
     if (run.ending !== undefined) return;
     run.ending = ending;
-    run.stop.abort(new Error(ending));
+    run.stop.abort(new RunStopped(ending, ending === 'cancelled' || ending === 'over_limit'));
   }
 
   /** Never rejects: whatever happens, the place becomes free again. */

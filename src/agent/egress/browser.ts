@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { codeOf } from '../../kit/errors.ts';
+import type { Refusal } from './channel.ts';
 import type { Dialer } from './dialer.ts';
 import type { Findings } from './findings.ts';
 import {
@@ -13,11 +14,14 @@ import {
 } from './socks.ts';
 import { splice } from './splice.ts';
 
-interface Parts {
+export interface Ways {
   dialer: Dialer;
   findings: Findings;
   /** Aborts when the connection has ended. */
   gone: AbortSignal;
+}
+
+interface Parts extends Ways {
   /** The browser has said where it wants to go. */
   onRequest(): void;
 }
@@ -46,7 +50,7 @@ export function serveBrowser(socket: Socket, parts: Parts): void {
       if (target === null) return;
       socket.off('data', onData).on('data', onEarly);
       parts.onRequest();
-      void reach(target, parts).then(join, refuse);
+      void reach(target, parts, 'browser').then(join, refuse);
     } catch (error) {
       refuse(error);
     }
@@ -73,13 +77,13 @@ class Refused extends Error {
 }
 
 /** @throws Error with a code, after it was filed */
-async function reach({ host, port }: SocksTarget, parts: Parts): Promise<Socket> {
+export async function reach({ host, port }: SocksTarget, parts: Ways, by: Refusal['by']): Promise<Socket> {
   const { dialer, findings, gone } = parts;
   try {
     const addresses = await dialer.resolve(host, 0, gone);
     const judged = addresses.map((each) => ({ ...each, why: dialer.judge(host, each.address, port) }));
     const open = judged.filter(({ why }) => why === null);
-    for (const { why } of judged) if (why !== null) findings.refused(why, 'browser');
+    for (const { why } of judged) if (why !== null) findings.refused(why, by);
     if (open.length === 0) throw new Refused(judged[0]?.why ?? '');
     return await dialer.connect(open, port, gone);
   } catch (error) {

@@ -23,6 +23,7 @@ export interface OpenGate {
 
 interface Gate {
   n: number;
+  allowed: string;
   /** 0 before the first time. */
   port: number;
   refusals: Refusal[];
@@ -76,19 +77,23 @@ export class EgressProxy {
     this.#send?.({ t: 'own-ports', ports });
   }
 
-  /** @throws Error when there is no egress process, and none within a minute */
-  async open(): Promise<OpenGate> {
+  /**
+   * @param allowed what may be reached by this way beyond the policy, in the form of ALLOWED_TARGETS
+   * @throws Error when there is no egress process, and none within a minute
+   */
+  async open(allowed = ''): Promise<OpenGate> {
     this.#running ??= this.#run();
     const n = ++this.#lastGate;
     const gate: Gate = {
       n,
+      allowed,
       port: 0,
       refusals: [],
       wasInterrupted: false,
       opened: Promise.withResolvers<void>(),
     };
     this.#gates.set(n, gate);
-    this.#send?.({ t: 'open', n, port: 0 });
+    this.#send?.({ t: 'open', n, port: 0, allowed });
     const tooLate = setTimeout(
       () => gate.opened.reject(new Error('the egress process does not start')),
       START_MS,
@@ -138,7 +143,7 @@ export class EgressProxy {
       onReady();
       this.#send = send;
       send({ t: 'own-ports', ports: this.#ownPorts });
-      for (const { n, port } of this.#gates.values()) send({ t: 'open', n, port });
+      for (const { n, port, allowed } of this.#gates.values()) send({ t: 'open', n, port, allowed });
     });
     send({ t: 'setup', setup: this.#options.setup });
     return () => {

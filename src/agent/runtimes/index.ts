@@ -6,6 +6,14 @@
  */
 export { DEFAULT_RUNTIME } from '../../checks/index.ts';
 export {
+  layoutProgram,
+  MACHINE_FOLDERS,
+  MACHINE_PACKAGES,
+  MACHINE_PROGRAMS,
+  missingPrograms,
+  type MachineBrowser,
+} from './machine-browsers.ts';
+export {
   findRuntimes,
   nodeOf,
   offeredRuntimes,

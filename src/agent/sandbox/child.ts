@@ -20,6 +20,8 @@ export interface ChildProgram {
   /** Node binary; the agent's own when absent. */
   node?: string;
   entry: URL;
+  /** What the program is told after its entry. */
+  arguments?: readonly string[];
   /** Flags of Node before the entry. */
   flags?: readonly string[];
   /** The whole environment of the child but for the folder's. Nothing is inherited. */
@@ -53,6 +55,8 @@ export interface JobLimits {
   memoryBytes: number;
   processes: number;
   diskBytes: number;
+  /** In its folder; 100,000 when absent. */
+  files?: number;
 }
 
 export interface ChildExit {

@@ -101,7 +101,7 @@ export class Watch {
     const { folder } = this.job;
     const begun = performance.now();
     if (folder === undefined || begun < this.#nextWalkAt) return false;
-    const used = diskUse(folder, limits.diskBytes);
+    const used = diskUse(folder, limits.diskBytes, limits.files);
     const ended = performance.now();
     this.#nextWalkAt = ended + (ended - begun) / WALK_SHARE;
     return used > limits.diskBytes;
