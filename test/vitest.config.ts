@@ -27,6 +27,11 @@ export default defineConfig({
       project('sandbox', ['test/sandbox/**/*.test.ts'], { testTimeout: 60_000, hookTimeout: 60_000 }),
       project('hostile', ['test/hostile/**/*.test.ts'], { testTimeout: 120_000, hookTimeout: 120_000 }),
       project('scripts', ['test/scripts/**/*.test.ts'], { testTimeout: 60_000, hookTimeout: 120_000 }),
+      project('suites', ['test/suites/*.test.ts'], {
+        fileParallelism: false,
+        testTimeout: 300_000,
+        hookTimeout: 300_000,
+      }),
       project('cli', ['test/cli/**/*.test.ts'], { testTimeout: 60_000, hookTimeout: 60_000 }),
       project('conformance', ['test/conformance/**/*.test.ts'], { testTimeout: 60_000, hookTimeout: 60_000 }),
       project('e2e', ['test/e2e/**/*.test.ts'], {
