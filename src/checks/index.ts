@@ -6,7 +6,7 @@
 export { assertionFields, GENERAL, httpAddress, patternProblems } from './assertion-fields.ts';
 export * from './check.ts';
 export * from './check-type.ts';
-export { mergeSuites } from './playwright/merge.ts';
-export * from './playwright/result.ts';
-export { BUNDLE_KEY, SuiteJob } from './playwright/spec.ts';
 export { checkTypes, findCheckType } from './registry.ts';
+export { BUNDLE_KEY, SuiteJob } from './suite-fields.ts';
+export { mergeSuites } from './suite-merge.ts';
+export * from './suite-result.ts';

@@ -82,7 +82,7 @@ describe('an entry', () => {
       resultType: 'FINAL',
       sequenceId: expect.any(String),
       traceId: null,
-      errorGroupIds: [],
+      errorGroupIds: [expect.any(String)],
       errors: [{ code: 'ECONNREFUSED', message: 'refused by 192.0.2.7', network: true }],
       ...measured,
     });

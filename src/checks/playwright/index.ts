@@ -1,5 +1,6 @@
 import { defineCheckType } from '../check-type.ts';
-import { PlaywrightFields, suiteProblems, suiteTimeoutMs } from './spec.ts';
+import { suiteProblems, suiteTimeoutMs } from '../suite-fields.ts';
+import { PlaywrightFields } from './spec.ts';
 
 export const playwright = defineCheckType({
   name: 'PLAYWRIGHT',

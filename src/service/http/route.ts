@@ -4,7 +4,7 @@ import { parse, type Caller } from '../verbs/index.ts';
 import type { Asked } from './file-answer.ts';
 import { assertStorable } from './json-body.ts';
 
-export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /** What a route is, apart from what it does: enough to mount it and to document it. */
 export interface About<Path extends string, Query extends z.ZodObject, Body extends z.ZodType> {

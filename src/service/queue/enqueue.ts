@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { REGIONS } from '../../checks/index.ts';
 import { derivedId } from '../../kit/ids.ts';
 import type { Db, NewSession } from '../ports.ts';
-import { toJson } from '../store/index.ts';
+import { sequenceIdOf, toJson } from '../store/index.ts';
 import { ClassNumber, RunState } from '../store/schema.ts';
 import { interval } from './sql.ts';
 
@@ -18,7 +18,7 @@ export interface Started {
 function identify(session: NewSession): Started {
   const { checkId, runSource, scheduledAt, request = '', locations } = session;
   const sessionId = derivedId('session', checkId, runSource, scheduledAt.toISOString(), request);
-  return { sessionId, sequenceIds: locations.map((location) => derivedId('sequence', sessionId, location)) };
+  return { sessionId, sequenceIds: locations.map((location) => sequenceIdOf(sessionId, location)) };
 }
 
 function rowOf(session: NewSession, { sessionId, sequenceIds }: Started): object {

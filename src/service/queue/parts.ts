@@ -1,7 +1,6 @@
 import { sql } from 'kysely';
 import { mergeSuites, SuiteResult } from '../../checks/index.ts';
 import { ARTIFACT_PREFIX, type RunResult } from '../../contract/index.ts';
-import { derivedId } from '../../kit/ids.ts';
 import type { Trx } from '../ports.ts';
 import { partArtifactName, toJson, wholeResultId } from '../store/index.ts';
 import type { OpenRun } from './run-row.ts';

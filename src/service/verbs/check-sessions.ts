@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { findCheckType } from '../../checks/index.ts';
-import { sleep } from '../../kit/clock.ts';
 import { isUuid, newId } from '../../kit/ids.ts';
 import { effectiveDefinitions } from '../definitions/index.ts';
 import type { NewSession } from '../ports.ts';
@@ -8,6 +7,7 @@ import { checks, sessions } from '../store/index.ts';
 import type { CheckRow, SessionResult, SessionRow, SessionRun } from '../store/index.ts';
 import type { Caller } from './caller.ts';
 import { notFound, Refusal } from './refusal.ts';
+import { WakeWaiter } from './wake-waiter.ts';
 
 const MAX_TARGETS = 1000;
 
@@ -115,40 +115,19 @@ export async function awaitSession(
   signal: AbortSignal,
 ): Promise<Session> {
   const deadline = performance.now() + maxWaitMs;
-  const awake = new WakeWaiter(caller, id.toLowerCase());
+  const awake = new WakeWaiter(caller, [id]);
   try {
     while (!signal.aborted) {
       const { status } = await existing(caller, id);
       if (FINAL.has(status)) return await getSession(caller, id);
       const leftMs = deadline - performance.now();
       if (leftMs <= 0) break;
-      await awake.wait(Math.min(leftMs, POLL_MS), signal);
+      await awake.wait(leftMs, signal);
     }
   } finally {
     awake.stop();
   }
   throw new Refusal('notFinal', 'the check session has not finished yet; ask again');
-}
-
-/** Wake-ups may be lost, so the row is looked at this often anyway. */
-const POLL_MS = 1000;
-
-/** Remembers a wake-up that comes between two waits, so that none is slept through. */
-class WakeWaiter {
-  #controller = new AbortController();
-  readonly stop: () => void;
-
-  constructor({ store }: Caller, sessionId: string) {
-    this.stop = store.onWake((topic) => {
-      if (topic === `session:${sessionId}`) this.#controller.abort();
-    });
-  }
-
-  async wait(ms: number, signal: AbortSignal): Promise<void> {
-    const either = AbortSignal.any([signal, this.#controller.signal]);
-    await sleep(ms, either).catch(() => undefined);
-    this.#controller = new AbortController();
-  }
 }
 
 /** Runs under way are told to stop; the session is CANCELLED when all have ended. */

@@ -81,16 +81,24 @@ export async function findChecks(db: Db, accountId: string, ids: readonly string
 }
 
 /** Activated checks that carry all tags of at least one set; all of them without sets. */
-export async function activeChecks(
+export const activeChecks = async (
   db: Db,
   accountId: string,
   tagSets?: readonly (readonly string[])[],
+): Promise<CheckRow[]> => matchingChecks(db, accountId, tagSets, false);
+
+/** @param all deactivated checks too */
+export async function matchingChecks(
+  db: Db,
+  accountId: string,
+  tagSets: readonly (readonly string[])[] | undefined,
+  all: boolean,
 ): Promise<CheckRow[]> {
   return db
     .selectFrom('check_def')
     .selectAll()
     .where('account_id', '=', accountId)
-    .where('activated', '=', true)
+    .$if(!all, (query) => query.where('activated', '=', true))
     .$if(tagSets !== undefined, (query) =>
       query.where((eb) => eb.or(tagSets!.map((set) => sql<boolean>`tags @> ${[...set]}::text[]`))),
     )

@@ -1,4 +1,4 @@
-import type { SuiteMetrics, SuiteResult } from './result.ts';
+import type { SuiteMetrics, SuiteResult } from './suite-result.ts';
 
 const SLOWEST = 5;
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { mergeSuites } from './merge.ts';
-import { metricsOf, type SuiteResult, type SuiteTest } from './result.ts';
+import { mergeSuites } from './suite-merge.ts';
+import { metricsOf, type SuiteResult, type SuiteTest } from './suite-result.ts';
 
 const suiteTest = (title: string, change: Partial<SuiteTest> = {}): SuiteTest => ({
   id: title,
