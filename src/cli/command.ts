@@ -8,11 +8,13 @@ export interface Option {
   /** Placeholder of the value in help: `DIR`. */
   value?: string;
   meaning: string;
+  /** May be given several times. */
+  multiple?: true;
 }
 
 /** What a command gets when it runs. */
 export interface Invocation {
-  readonly options: Readonly<Record<string, string | boolean | undefined>>;
+  readonly options: Readonly<Record<string, string | boolean | readonly (string | boolean)[] | undefined>>;
   readonly operands: readonly string[];
   /** Environment over `.env`. */
   readonly env: Environment;
@@ -52,7 +54,9 @@ export function parseCommandLine(
 
 function strictly(command: Command, args: readonly string[]) {
   const options = Object.fromEntries(
-    Object.entries(command.options).map(([name, { type }]) => [name, { type }] as const),
+    Object.entries(command.options).map(
+      ([name, { type, multiple = false }]) => [name, { type, multiple }] as const,
+    ),
   );
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true });

@@ -62,6 +62,64 @@ failed, 2 when the file is wrong, 3 when this machine could not observe the targ
     load: async () => (await import('./run.ts')).run,
   },
   {
+    name: 'pw-test',
+    summary: 'runs the Playwright project of this folder on an agent, once',
+    operands: ['[PLAYWRIGHT FLAGS…]'],
+    options: {
+      location: {
+        type: 'string',
+        value: 'SLUG',
+        meaning: 'private location to run at (default: the only one)',
+      },
+      shards: { type: 'string', value: 'N', meaning: 'run in so many parts at once, 10 at most' },
+      timeout: {
+        type: 'string',
+        value: 'SECONDS',
+        meaning: 'limit of the tests (default 1800, 3600 at most)',
+      },
+      env: {
+        type: 'string',
+        value: 'NAME=VALUE',
+        multiple: true,
+        meaning: 'variable of the tests; may be repeated',
+      },
+      secret: {
+        type: 'string',
+        value: 'NAME=VALUE',
+        multiple: true,
+        meaning: 'the same, masked wherever it shows up',
+      },
+      include: {
+        type: 'string',
+        value: 'GLOB',
+        multiple: true,
+        meaning: 'take files along that git ignores; may be repeated',
+      },
+      'install-command': {
+        type: 'string',
+        value: 'COMMAND',
+        meaning: "in place of the package manager's install",
+      },
+      'playwright-version': { type: 'string', value: 'VERSION', meaning: 'of which the browsers are to be' },
+      'refresh-cache': { type: 'boolean', meaning: 'install dependencies anew' },
+      'no-record': { type: 'boolean', meaning: 'keep the session out of the list of test sessions' },
+      name: { type: 'string', value: 'NAME', meaning: "of the session (default: the package's)" },
+      report: { type: 'string', value: 'DIR', meaning: 'where report and files go (default vedette-report)' },
+      'data-dir': {
+        type: 'string',
+        value: 'DIR',
+        meaning: 'data folder of vedette up (default: .vedette here or above)',
+      },
+    },
+    details: `Packs the files that git does not ignore, from the folder with the lock file on, uploads them, starts a
+test session and prints what Playwright prints. Report, traces, videos and screenshots are then
+downloaded. Flags behind -- go to Playwright: vedette pw-test -- --project chromium tests/login.
+VEDETTE_URL and VEDETTE_API_KEY name a service; without them the one of vedette up is used. Exits 0
+when all tests passed, 1 when not. Ctrl-C cancels the run and brings back what it has found; a
+second Ctrl-C does not wait for that.`,
+    load: async () => (await import('./pw-test/index.ts')).pwTest,
+  },
+  {
     name: 'runtime',
     summary: 'installs what scripts run with, or lists it',
     operands: ['ACTION', '[ID…]'],

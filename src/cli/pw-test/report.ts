@@ -1,0 +1,99 @@
+import { createWriteStream } from 'node:fs';
+import { mkdir, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { monoMs, sleep } from '../../kit/clock.ts';
+import { messageOf } from '../../kit/errors.ts';
+import type { Environment } from '../../kit/settings.ts';
+import { runProgram } from '../run-program.ts';
+import type { Asset, SessionClient, StartedSession } from './session-client.ts';
+
+/** Files of a result follow it; an agent sends the largest ones within this. */
+const PATIENCE_MS = 300_000;
+const LOOK_MS = 500;
+const BLOBS = 'blobs';
+
+/** What was brought back. */
+export interface Kept {
+  files: number;
+  /** The report to look at first; null without. */
+  report: string | null;
+  /** What is missing, a sentence each. */
+  missing: string[];
+}
+
+interface Surroundings {
+  cwd: string;
+  env: Environment;
+  signal: AbortSignal;
+}
+
+/** Downloads the files of the result, in place of those of an earlier run. */
+export async function bringBack(
+  client: SessionClient,
+  session: StartedSession,
+  folder: string,
+  surroundings: Surroundings,
+): Promise<Kept> {
+  const { signal } = surroundings;
+  const assets = await settled(client, session, signal);
+  if (assets.length === 0) return { files: 0, report: null, missing: [] };
+  await rm(folder, { recursive: true, force: true });
+  const missing: string[] = [];
+  let files = 0;
+  const blobs: string[] = [];
+  for (const asset of assets) {
+    const path = placeIn(asset.name);
+    if (asset.state !== 'stored' || path === null) {
+      missing.push(`${asset.name}: ${asset.reason ?? 'it did not come'}`);
+      continue;
+    }
+    try {
+      await mkdir(dirname(join(folder, path)), { recursive: true });
+      await pipeline(await client.download(asset, signal), createWriteStream(join(folder, path)), { signal });
+      files += 1;
+      if (path.startsWith(`${BLOBS}/`)) blobs.push(path);
+    } catch (error) {
+      missing.push(`${asset.name}: ${messageOf(error)}`);
+    }
+  }
+  const merged = blobs.length > 1 ? await mergeBlobs(folder, surroundings) : null;
+  const html = assets.find(({ name, state }) => state === 'stored' && name === 'html-report.zip');
+  return { files, report: merged ?? html?.name ?? null, missing };
+}
+
+/** The files, when all have come that will. */
+async function settled(
+  client: SessionClient,
+  session: StartedSession,
+  signal: AbortSignal,
+): Promise<Asset[]> {
+  const since = monoMs();
+  for (;;) {
+    const assets = await client.assets(session);
+    const isWaiting = assets.some(({ state }) => state === 'pending');
+    if (!isWaiting || monoMs() - since > PATIENCE_MS) return assets;
+    await sleep(LOOK_MS, signal);
+  }
+}
+
+/** The reports of parts lie together, since Playwright merges what is in one folder. Null for a name that leads out. */
+function placeIn(name: string): string | null {
+  const isPlain = name.split('/').every((part) => part !== '' && part !== '.' && part !== '..');
+  if (!isPlain || /[\\\0]/.test(name)) return null;
+  const [, blob] = /^shard-\d+\/(blob-\d+\.zip)$/.exec(name) ?? [];
+  return blob === undefined ? name : `${BLOBS}/${blob}`;
+}
+
+/** One report of all parts, by the project's own Playwright. @returns where it is, null where that is not installed */
+async function mergeBlobs(folder: string, { cwd, env, signal }: Surroundings): Promise<string | null> {
+  const args = ['--no-install', 'playwright', 'merge-reports', '--reporter', 'html', join(folder, BLOBS)];
+  const html = join(folder, 'html');
+  const own = { PLAYWRIGHT_HTML_OUTPUT_DIR: html, PLAYWRIGHT_HTML_OPEN: 'never' };
+  try {
+    const { code } = await runProgram('npx', args, { cwd, env: { ...env, ...own }, signal });
+    return code === 0 ? 'html/index.html' : null;
+  } catch {
+    return null;
+  }
+}
