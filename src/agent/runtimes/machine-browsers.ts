@@ -34,7 +34,8 @@ function isExecutable(program: string): boolean {
  * @param library folder of playwright-core
  */
 export const layoutProgram = (library: string): string =>
-  `const { registry } = require(${JSON.stringify(`${library}/lib/server/registry`)});
+  `const load = (name) => { try { return require(${JSON.stringify(library)} + name); } catch {} };
+  const { registry } = load('/lib/server/registry') ?? load('/lib/coreBundle').registry;
   const found = ${JSON.stringify(MACHINE_BROWSERS)}.map((name) => [name, registry.findExecutable(name)]);
   const placeOf = (each) => ({ program: each.executablePath(), folder: each.directory });
   console.log(JSON.stringify(Object.fromEntries(

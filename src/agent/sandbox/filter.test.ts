@@ -9,6 +9,7 @@ const OPTIONS: FilterOptions = {
   datagrams: false,
   icmp: false,
   listen: false,
+  filesByPath: false,
   namespaces: false,
   protectedPids: [AGENT, 1],
   protectedGroups: [815],

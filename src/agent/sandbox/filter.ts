@@ -11,6 +11,8 @@ export interface FilterOptions {
   icmp: boolean;
   /** Waiting for connections. */
   listen: boolean;
+  /** Permissions and times of files by path, and news of them: only of a job with a user of its own. */
+  filesByPath: boolean;
   /** Name spaces of its own, for Chromium's own sandbox. */
   namespaces: boolean;
   /** Processes that it must not touch: the agent and those above it. */
@@ -159,7 +161,7 @@ const FILES_BY_PATH: Rule[] = [
 export function filterCode(processor: Processor, options: FilterOptions): Buffer {
   return assemble(processor, [
     NEVER,
-    ...FILES_BY_PATH,
+    ...(options.filesByPath ? [] : FILES_BY_PATH),
     ...namespaceRules(options),
     ...socketRules(options),
     ...signalRules(options),

@@ -41,7 +41,6 @@ export function installCommand({ name, isBerry }: PackageManager, runsScripts: b
 
 /** Settings of package managers that make an installation stay below its project. */
 export const INSTALL_VARIABLES: Readonly<Record<string, string>> = {
-  npm_config_update_notifier: 'false',
   npm_config_loglevel: 'error',
   YARN_ENABLE_GLOBAL_CACHE: 'false',
   YARN_ENABLE_TELEMETRY: '0',

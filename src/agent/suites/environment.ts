@@ -89,6 +89,7 @@ export function commandEnvironment(
     TMPDIR: `${folder}/tmp`,
     ...(options === '' ? {} : { NODE_OPTIONS: options }),
     ...(browsers === undefined ? {} : { PLAYWRIGHT_BROWSERS_PATH: browsers }),
+    npm_config_update_notifier: 'false',
     // The agent brings browsers, and knows what they need.
     PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD: '1',
     PLAYWRIGHT_SKIP_VALIDATE_HOST_REQUIREMENTS: '1',

@@ -1,7 +1,7 @@
-import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 import { messageOf } from '../../kit/errors.ts';
 import type { OpenGate } from '../egress/index.ts';
+import { fileBeside, programText } from '../program-text.ts';
 import { LineReader } from '../lines.ts';
 import { ExecutorFault } from '../ports.ts';
 import {
@@ -17,12 +17,18 @@ import {
 import { SuiteProblem } from './problem.ts';
 import type { Question } from './protocol.ts';
 
-const HERE = import.meta.url;
-/** Beside this file, in the sources as in the build. */
-const entryOf = (name: string): URL => new URL(`./child/${name}.${HERE.endsWith('.ts') ? 'ts' : 'js'}`, HERE);
-const MAIN = entryOf('main');
-export const PRELOAD = entryOf('preload');
-export const REPORTER = fileURLToPath(entryOf('reporter'));
+const childFile = (name: string): URL => fileBeside(`child/${name}`, import.meta.url);
+const MAIN = childFile('main');
+export const PRELOAD = childFile('preload');
+/** Run by the project's Playwright, whose ways with other files than its own differ from version to version. */
+const texts = { reporter: childFile('reporter'), additions: childFile('additions') };
+const known = new Map<string, string>();
+
+export function childText(name: keyof typeof texts): string {
+  const text = known.get(name) ?? programText(texts[name]);
+  known.set(name, text);
+  return text;
+}
 
 const HEAP_MB = 256;
 const MAX_LINE_CHARS = 4 * 1024 * 1024;

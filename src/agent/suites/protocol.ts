@@ -15,7 +15,9 @@ export type Question =
   /** Which Playwright is installed there. */
   | { do: 'playwright'; root: string; workingDir: string }
   /** Writes a config beside the project's own that adds what a check needs. */
-  | { do: 'wrap'; config: string; wrapper: WrapperOptions }
+  | { do: 'wrap'; config: string; additions: string; options: WrapperOptions }
+  /** Lets the programs of an installation be started. */
+  | { do: 'programs'; root: string }
   /** Runs a command of the project to its end. */
   | { do: 'run'; command: string; cwd: string; env: Record<string, string> }
   /** Asks the process of that number to end by itself. */

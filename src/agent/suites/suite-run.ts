@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { createHash } from 'node:crypto';
 import { join, relative } from 'node:path';
 import { z } from 'zod';
@@ -19,7 +19,7 @@ import { EventFile } from './events.ts';
 import { degradedReasons, keepFiles } from './left-files.ts';
 import { LiveLog } from './live-log.ts';
 import { SuiteProblem } from './problem.ts';
-import { Gone, REPORTER, SuiteProcess } from './process.ts';
+import { childText, Gone, SuiteProcess } from './process.ts';
 import type { Ended, Project } from './protocol.ts';
 import { reportOf } from './result.ts';
 import type { SuiteServices } from './room.ts';
@@ -35,6 +35,7 @@ const STOP_MS = 5_000;
 /** Of the whole time of a run, for what comes after the tests. */
 const COLLECT_MS = 20_000;
 const READ_MS = 200;
+const REPORTER = 'reporter.mjs';
 const TAIL_CHARS = 20_000;
 /** More than that on one machine wait for one another. */
 const MOST_WORKERS = 4;
@@ -158,6 +159,9 @@ export class SuiteRun {
     const { folder, limits, services } = this.#options;
     await mkdir(join(folder, 'tmp'), { mode: 0o700 });
     await mkdir(join(folder, 'out'), { mode: 0o700 });
+    await writeFile(join(folder, REPORTER), childText('reporter'));
+    // Playwright and others look for one upwards, and give up at one that they may not read.
+    await writeFile(join(folder, 'tsconfig.json'), '{}');
     this.#events = await EventFile.create(join(folder, 'events.jsonl'));
     const [tests, installs] = await Promise.all([
       services.openGate(''),
@@ -235,6 +239,7 @@ export class SuiteRun {
       return;
     }
     await this.#runInstall(project, path, signal);
+    await this.#within(signal, this.#ask({ do: 'programs', root: this.#project }, z.unknown()));
     this.#install = { ms: Math.round(monoMs() - startedMs), fromCache: false };
     if (services.dependencies.isOff) return;
     const packed = join(this.#options.folder, 'dependencies.tar');
@@ -313,8 +318,9 @@ export class SuiteRun {
       {
         do: 'wrap',
         config: join(this.#project, project.config),
-        wrapper: {
-          reporter: REPORTER,
+        additions: childText('additions'),
+        options: {
+          reporter: join(folder, REPORTER),
           events: this.#events!.path,
           out: join(folder, 'out'),
           workers: Math.max(1, Math.min(MOST_WORKERS, services.workers)),

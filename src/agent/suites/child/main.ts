@@ -6,6 +6,7 @@ import { look } from './look.ts';
 import { pack } from './pack.ts';
 import { fetchPackage } from './package.ts';
 import { playwrightOf } from './playwright.ts';
+import { allowPrograms } from './programs.ts';
 import { unpack } from './unpack.ts';
 import { wrap } from './wrap.ts';
 
@@ -23,6 +24,8 @@ async function answer(asked: Asked): Promise<unknown> {
       return playwrightOf(asked);
     case 'wrap':
       return wrap(asked);
+    case 'programs':
+      return allowPrograms(asked.root);
     case 'run':
       return run(asked);
     case 'interrupt':

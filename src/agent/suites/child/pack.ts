@@ -13,8 +13,19 @@ export async function pack({ root, into }: Extract<Question, { do: 'pack' }>): P
   if (added.length === 0) return { bytes: 0 };
   // A name that begins with @ would be read as an archive.
   const paths = added.map((path) => `./${path}`);
-  await create({ cwd: root, file: into, portable: true, noMtime: true, strict: true }, paths);
+  const options = { cwd: root, file: into, portable: true, noMtime: true, strict: true };
+  await create({ ...options, linkCache: new EachByItself() }, paths);
   return { bytes: (await stat(into)).size };
+}
+
+/**
+ * What pnpm and Bun link from their stores is packed as a file of its own. Without, the packer waits for ever
+ * for the first name of a file of which it gets only the second.
+ */
+class EachByItself extends Map<`${number}:${number}`, string> {
+  override get(): string {
+    return 'none of its names lies below the root';
+  }
 }
 
 /** The highest of what the project did not bring. */
