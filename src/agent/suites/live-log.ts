@@ -1,3 +1,4 @@
+import { StringDecoder } from 'node:string_decoder';
 import { MAX_LOG_BYTES, type Job } from '../../contract/index.ts';
 import type { Scrubber } from '../scrub/index.ts';
 import { shownText } from './words.ts';
@@ -20,6 +21,8 @@ export class LiveLog {
   readonly #pass: ReturnType<Scrubber['pass']>;
   readonly #timer: NodeJS.Timeout;
   readonly #stopped = new AbortController();
+  /** Chunks end anywhere, in characters too. */
+  readonly #decoder = new StringDecoder('utf8');
   #text = '';
   #droppedChars = 0;
   #sending: Promise<void> | undefined;
@@ -32,13 +35,13 @@ export class LiveLog {
   }
 
   print(chunk: Buffer): void {
-    this.#add(this.#pass.push(chunk).toString());
+    this.#add(this.#decoder.write(this.#pass.push(chunk)));
   }
 
   /** Sends the rest. Nobody waits for a service that does not answer. */
   async end(): Promise<void> {
     clearInterval(this.#timer);
-    this.#add(this.#pass.end().toString());
+    this.#add(this.#decoder.end(this.#pass.end()));
     await this.#sending;
     await this.#send();
     this.#stopped.abort();

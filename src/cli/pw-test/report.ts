@@ -1,23 +1,25 @@
 import { createWriteStream } from 'node:fs';
 import { mkdir, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { monoMs, sleep } from '../../kit/clock.ts';
 import { messageOf } from '../../kit/errors.ts';
 import type { Environment } from '../../kit/settings.ts';
 import { runProgram } from '../run-program.ts';
+import { unzip } from './unzip.ts';
 import type { Asset, SessionClient, StartedSession } from './session-client.ts';
 
 /** Files of a result follow it; an agent sends the largest ones within this. */
 const PATIENCE_MS = 300_000;
 const LOOK_MS = 500;
 const BLOBS = 'blobs';
+const HTML_REPORT = 'html-report.zip';
 
 /** What was brought back. */
 export interface Kept {
   files: number;
-  /** The report to look at first; null without. */
-  report: string | null;
+  /** What to open: one report, or one of each part where the parts could not be merged. */
+  reports: string[];
   /** What is missing, a sentence each. */
   missing: string[];
 }
@@ -37,11 +39,10 @@ export async function bringBack(
 ): Promise<Kept> {
   const { signal } = surroundings;
   const assets = await settled(client, session, signal);
-  if (assets.length === 0) return { files: 0, report: null, missing: [] };
+  if (assets.length === 0) return { files: 0, reports: [], missing: [] };
   await rm(folder, { recursive: true, force: true });
   const missing: string[] = [];
-  let files = 0;
-  const blobs: string[] = [];
+  const kept: string[] = [];
   for (const asset of assets) {
     const path = placeIn(asset.name);
     if (asset.state !== 'stored' || path === null) {
@@ -51,15 +52,15 @@ export async function bringBack(
     try {
       await mkdir(dirname(join(folder, path)), { recursive: true });
       await pipeline(await client.download(asset, signal), createWriteStream(join(folder, path)), { signal });
-      files += 1;
-      if (path.startsWith(`${BLOBS}/`)) blobs.push(path);
+      kept.push(path);
     } catch (error) {
       missing.push(`${asset.name}: ${messageOf(error)}`);
     }
   }
+  const files = kept.length;
+  const blobs = kept.filter((path) => path.startsWith(`${BLOBS}/`));
   const merged = blobs.length > 1 ? await mergeBlobs(folder, surroundings) : null;
-  const html = assets.find(({ name, state }) => state === 'stored' && name === 'html-report.zip');
-  return { files, report: merged ?? html?.name ?? null, missing };
+  return { files, reports: merged === null ? await unpackReports(folder, kept) : [merged], missing };
 }
 
 /** The files, when all have come that will. */
@@ -83,6 +84,22 @@ function placeIn(name: string): string | null {
   if (!isPlain || /[\\\0]/.test(name)) return null;
   const [, blob] = /^shard-\d+\/(blob-\d+\.zip)$/.exec(name) ?? [];
   return blob === undefined ? name : `${BLOBS}/${blob}`;
+}
+
+/** HTML reports, each unpacked beside its archive. @returns their first pages */
+async function unpackReports(folder: string, kept: readonly string[]): Promise<string[]> {
+  const reports: string[] = [];
+  for (const archive of kept.filter((path) => basename(path) === HTML_REPORT)) {
+    const html = join(dirname(archive), 'html');
+    try {
+      await unzip(join(folder, archive), join(folder, html));
+      reports.push(join(html, 'index.html'));
+    } catch {
+      // What cannot be unpacked here may be so elsewhere: the archive is there.
+      reports.push(archive);
+    }
+  }
+  return reports;
 }
 
 /** One report of all parts, by the project's own Playwright. @returns where it is, null where that is not installed */

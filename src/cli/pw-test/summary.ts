@@ -25,7 +25,7 @@ export function summary(
     ...(kept.files === 0
       ? []
       : [
-          `  ${kept.files} files in ${folder}${kept.report === null ? '' : `; the report is ${kept.report}`}`,
+          `  ${kept.files} files in ${folder}${kept.reports.length === 0 ? '' : `; report: ${kept.reports.join(', ')}`}`,
         ]),
     ...first(kept.missing.map((line) => `  not there: ${printable(line, 500)}`)),
   ];
