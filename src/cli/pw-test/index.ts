@@ -63,7 +63,12 @@ export async function pwTest({ operands, options, env, shutdown }: Invocation): 
   const ended = await follow(client, session, shutdown, location);
   if (ended === null) return ExitCode.checkFailed;
   const report = resolve(folder, plan.report);
-  const kept = await bringBack(client, session, report, { cwd: folder, env, signal: shutdown.kill });
+  const kept = await bringBack(client, session, report, {
+    cwd: folder,
+    configPath: plan.configPath,
+    env,
+    signal: shutdown.kill,
+  });
   console.log(summary(ended, await client.result(session), kept, plan.report));
   return ended.status === 'PASSED' ? ExitCode.done : ExitCode.checkFailed;
 }

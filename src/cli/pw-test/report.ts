@@ -1,11 +1,12 @@
-import { createWriteStream } from 'node:fs';
-import { mkdir, rm } from 'node:fs/promises';
+import { createWriteStream, globSync } from 'node:fs';
+import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { monoMs, sleep } from '../../kit/clock.ts';
 import { messageOf } from '../../kit/errors.ts';
 import type { Environment } from '../../kit/settings.ts';
-import { runProgram } from '../run-program.ts';
+import { npmEnvironment, runProgram } from '../run-program.ts';
 import { unzip } from './unzip.ts';
 import type { Asset, SessionClient, StartedSession } from './session-client.ts';
 
@@ -26,6 +27,8 @@ export interface Kept {
 
 interface Surroundings {
   cwd: string;
+  /** Of Playwright, from `cwd`; null: as it is named always. */
+  configPath: string | null;
   env: Environment;
   signal: AbortSignal;
 }
@@ -102,15 +105,35 @@ async function unpackReports(folder: string, kept: readonly string[]): Promise<s
   return reports;
 }
 
-/** One report of all parts, by the project's own Playwright. @returns where it is, null where that is not installed */
-async function mergeBlobs(folder: string, { cwd, env, signal }: Surroundings): Promise<string | null> {
-  const args = ['--no-install', 'playwright', 'merge-reports', '--reporter', 'html', join(folder, BLOBS)];
-  const html = join(folder, 'html');
-  const own = { PLAYWRIGHT_HTML_OUTPUT_DIR: html, PLAYWRIGHT_HTML_OPEN: 'never' };
+/**
+ * One report of all parts, by the project's own Playwright, which unpacks them where they are: so from a copy.
+ * The config says where the tests are; without it Playwright does not merge what ran in several folders.
+ *
+ * @returns where it is, null where Playwright is not installed
+ */
+async function mergeBlobs(folder: string, surroundings: Surroundings): Promise<string | null> {
+  const { cwd, env, signal } = surroundings;
+  const config = surroundings.configPath ?? globSync('playwright.config.{ts,mts,cts,js,mjs,cjs}', { cwd })[0];
+  if (config === undefined) return null;
+  const copy = await mkdtemp(join(tmpdir(), 'vedette-blobs-'));
+  const own = { PLAYWRIGHT_HTML_OUTPUT_DIR: join(folder, 'html'), PLAYWRIGHT_HTML_OPEN: 'never' };
   try {
-    const { code } = await runProgram('npx', args, { cwd, env: { ...env, ...own }, signal });
-    return code === 0 ? 'html/index.html' : null;
+    await cp(join(folder, BLOBS), copy, { recursive: true });
+    const args = [
+      '--no-install',
+      'playwright',
+      'merge-reports',
+      '--config',
+      config,
+      '--reporter',
+      'html',
+      copy,
+    ];
+    const { code } = await runProgram('npx', args, { cwd, env: { ...npmEnvironment(env), ...own }, signal });
+    return code === 0 ? join('html', 'index.html') : null;
   } catch {
     return null;
+  } finally {
+    await rm(copy, { recursive: true, force: true });
   }
 }
