@@ -29,7 +29,8 @@ export function watchResults(
   onResult: (result: LiveResult) => void,
 ): Queue {
   const tell = async (ids: readonly string[]): Promise<void> => {
-    for (const row of await results.findResults(store.db, ids)) onResult(liveResult(row));
+    const wholes = await results.wholesOfParts(store.db, ids);
+    for (const row of await results.findResults(store.db, [...ids, ...wholes])) onResult(liveResult(row));
   };
   const record: Queue['record'] = async (location, batch) => {
     const receipts = await queue.record(location, batch);

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Job } from '../../src/contract/index.ts';
 import { newId } from '../../src/kit/ids.ts';
 import type { LeasedAgent, NewSession } from '../../src/service/ports.ts';
+import { RunState } from '../../src/service/store/schema.ts';
 import { artifacts, wholeResultId } from '../../src/service/store/index.ts';
 import { engines } from '../support/databases.ts';
 import { failed, resultOf, World } from './fixture.ts';
@@ -98,6 +99,24 @@ describe.each(engines())('suites in parts on $name', (engine) => {
     expect((await world.sessionRow(sessionId)).status).toBe('PASSED');
   });
 
+  test('that no agent could run end in time, without a result', async () => {
+    const [{ sessionId } = { sessionId: '' }] = await world.queue.start([
+      { ...suite(2), locations: ['nobody'] },
+    ]);
+    const runs = await world.store.db
+      .selectFrom('run')
+      .select('id')
+      .where('session_id', '=', sessionId)
+      .execute();
+    for (const { id } of runs) await world.elapse(id, 400_000);
+    await world.sweep();
+    expect(await world.sessionRow(sessionId)).toMatchObject({
+      status: 'TIMED_OUT',
+      end_reason: 'NO_AGENT_CONNECTED',
+    });
+    expect(await world.results(sessionId)).toEqual([]);
+  });
+
   test('are cancelled as one: what waits ends at once, what runs says so itself', async () => {
     const agent = await agentOf();
     const [{ sessionId, sequenceIds } = { sessionId: '', sequenceIds: [''] }] = await world.queue.start([
@@ -115,7 +134,7 @@ describe.each(engines())('suites in parts on $name', (engine) => {
     expect((await world.sessionRow(sessionId)).status).toBe('CANCELLED');
   });
 
-  test('with a part that nobody took are our error, and say which', async () => {
+  test('wait for their turn for hours; with a part that nobody took they are our error, and say which', async () => {
     const agent = await agentOf();
     const [{ sessionId } = { sessionId: '' }] = await world.queue.start([suite(2)]);
     const [job] = await world.queue.claim(agent, 'suite', 1);
@@ -127,7 +146,10 @@ describe.each(engines())('suites in parts on $name', (engine) => {
       .where('session_id', '=', sessionId)
       .where('state', '=', 0)
       .executeTakeFirstOrThrow();
-    await world.elapse(waiting.id, 1_000_000);
+    await world.elapse(waiting.id, 3_600_000);
+    await world.sweep();
+    expect((await world.run(waiting.id)).state).toBe(RunState.queued);
+    await world.elapse(waiting.id, 4 * 3_600_000);
     await world.sweep();
     const [result] = await world.results(sessionId);
     expect(result).toMatchObject({ has_errors: true, has_failures: false });
