@@ -6,7 +6,7 @@ import { gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { newId } from '../../src/kit/ids.ts';
-import { bundleBlob, createJanitor, openBlobs, type BlobFolder } from '../../src/service/blobs/index.ts';
+import { bundleBlob, createJanitor, openBlobs } from '../../src/service/blobs/index.ts';
 import { removeOldRows } from '../../src/service/queue/upkeep.ts';
 import { bundles, runLogs, transact } from '../../src/service/store/index.ts';
 import { storeBundle, type Caller } from '../../src/service/verbs/index.ts';
@@ -15,7 +15,7 @@ import { World } from './fixture.ts';
 
 describe.each(engines())('archives and logs of suites on $name', (engine) => {
   let world: World;
-  let blobs: BlobFolder;
+  let blobs: Caller['blobs'];
   let caller: Caller;
   const folder = mkdtempSync(join(tmpdir(), 'vedette-bundles-'));
   beforeAll(async () => {

@@ -336,6 +336,10 @@ describe('a test session of a suite that is stored nowhere', () => {
       'checkRunJobs[0].codeBundlePath: no archive was uploaded with this key',
     ],
     [{ checkRunJobs: [] }, 'checkRunJobs: '],
+    [
+      { checkRunJobs: [suiteJobWith({}), suiteJobWith({})] },
+      'checkRunJobs: must have a logicalId of its own each',
+    ],
     [{ sharedFiles: [{ path: 'a', content: 'b' }] }, 'sharedFiles: must be empty'],
   ])('is refused with %j', async (change, message) => {
     const { status, body } = await run(change);

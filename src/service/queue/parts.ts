@@ -169,13 +169,16 @@ function mergeNumber(name: string, a: number, b: number): number {
   return name === 'endTime' ? Math.max(a, b) : a + b;
 }
 
+/** Members that name an artifact without its prefix. */
+const NAMING: ReadonlySet<string> = new Set(['artifact', 'filename']);
+
 /** Artifacts by the names that they have among those of all parts. */
 function withPartNames(value: unknown, shard: number, member = ''): unknown {
   if (typeof value === 'string') {
     if (value.startsWith(ARTIFACT_PREFIX)) {
       return ARTIFACT_PREFIX + partArtifactName(shard, value.slice(ARTIFACT_PREFIX.length));
     }
-    return member === 'artifact' ? partArtifactName(shard, value) : value;
+    return NAMING.has(member) ? partArtifactName(shard, value) : value;
   }
   if (Array.isArray(value)) return value.map((each) => withPartNames(each, shard));
   if (!isObject(value)) return value;

@@ -60,7 +60,13 @@ const RunLocation = z.union([
 
 export const TestRunInput = z.strictObject({
   name,
-  checkRunJobs: z.array(TestJob).min(1).max(MAX_JOBS),
+  checkRunJobs: z
+    .array(TestJob)
+    .min(1)
+    .max(MAX_JOBS)
+    .refine((jobs) => new Set(jobs.map(({ logicalId }) => logicalId)).size === jobs.length, {
+      error: 'must have a logicalId of its own each',
+    }),
   project: z.looseObject({ logicalId: z.string().min(1).max(255) }).optional(),
   sharedFiles: z
     .array(z.unknown())
