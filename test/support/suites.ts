@@ -37,7 +37,10 @@ export async function archiveOf(folder: string): Promise<Buffer> {
 }
 
 /** Lets the service have an archive. @returns the fields of a job that name it */
-export function offerBundle(service: FakeService, archive: Buffer): Pick<SuiteJob, 'bundle' | 'codeBundlePath'> {
+export function offerBundle(
+  service: FakeService,
+  archive: Buffer,
+): Pick<SuiteJob, 'bundle' | 'codeBundlePath'> {
   const sha256 = createHash('sha256').update(archive).digest('hex');
   service.bundles.set(sha256, archive);
   return { bundle: { sha256, size: archive.length }, codeBundlePath: `bundles/${sha256}.tar.gz` };

@@ -85,7 +85,7 @@ const blobOf = (index: number): Wanted[] => [
 /** A shard that was cut leaves none. */
 async function withoutMissingBlob(folder: string, wanted: Wanted[]): Promise<Wanted[]> {
   const found = await Promise.all(
-    wanted.map(({ path }) => !path.startsWith('out/blob/') || isThere(folder, path)),
+    wanted.map(async ({ path }) => !path.startsWith('out/blob/') || (await isThere(folder, path))),
   );
   return wanted.filter((_each, index) => found[index]);
 }

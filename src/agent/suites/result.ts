@@ -35,7 +35,7 @@ export function reportOf(
   { verdict, cut }: Verdict,
   files: readonly CollectedFile[],
 ): TryReport {
-  const { loose, startTime, endTime, ...rest } = found;
+  const { loose: _loose, startTime, endTime, ...rest } = found;
   const { tests, leftOut } = boundedTests(rest.tests);
   const errors = distinctErrors(found);
   const linkOf = ({ name }: CollectedFile): string => `${ARTIFACT_PREFIX}${name}`;

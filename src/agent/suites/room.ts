@@ -15,7 +15,6 @@ import {
   letJobsPass,
   removeFolder,
   type JobLimits,
-  type Permission,
   type Scheduling,
 } from '../sandbox/index.ts';
 import { resultIdOf, sweepWorkFolder } from '../scripts/index.ts';
@@ -25,6 +24,7 @@ import { Dependencies } from './dependencies.ts';
 import { Engines } from './engines.ts';
 import { networkVariables, processVariables, type PackageNetwork } from './environment.ts';
 import type { PostLogText } from './live-log.ts';
+import type { SuiteServices } from './services.ts';
 import { SuiteRun } from './suite-run.ts';
 import { Toolbox } from './toolbox.ts';
 import { Workshop } from './workshop.ts';
@@ -59,30 +59,6 @@ export interface SuiteRoomOptions {
   /** Where the files of a result wait to be accepted with it. */
   folderOf: (resultId: string) => string;
   log: Log;
-}
-
-/** What every run uses. */
-export interface SuiteServices {
-  bundles: Bundles;
-  dependencies: Dependencies;
-  toolbox: Toolbox;
-  engines: Engines;
-  browsers: Browsers;
-  /** @param allowed beyond the policy */
-  openGate(allowed: string): Promise<OpenGate | null>;
-  /** Registries and proxies, for the policy. */
-  installTargets: string;
-  /** Folders of programs. */
-  readable(): string[];
-  processVariables: Record<string, string>;
-  packageVariables: Record<string, string>;
-  runsInstallScripts: boolean;
-  isNetworkFault(printed: string): boolean;
-  postLog: PostLogText;
-  ownSecrets: readonly string[];
-  extraCaCerts: string | undefined;
-  workers: number;
-  may: readonly Permission[];
 }
 
 /** The suites under way, and what they share. */
@@ -148,7 +124,9 @@ export class SuiteRoom {
   async keep(signal: AbortSignal): Promise<void> {
     await this.prepare();
     await untilAborted(signal);
-    await Promise.all([...this.#running].map(({ process }) => process?.end()));
+    await Promise.all(
+      [...this.#running].flatMap(({ process }) => (process === undefined ? [] : [process.end()])),
+    );
   }
 
   async prepare(): Promise<void> {

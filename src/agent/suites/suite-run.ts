@@ -22,7 +22,7 @@ import { SuiteProblem } from './problem.ts';
 import { childText, Gone, SuiteProcess } from './process.ts';
 import type { Ended, Project } from './protocol.ts';
 import { reportOf } from './result.ts';
-import type { SuiteServices } from './room.ts';
+import type { SuiteServices } from './services.ts';
 import { Tests } from './tests.ts';
 import { earlyCut, judgeTests, ours, problem, type Cut, type Verdict } from './verdict.ts';
 import { lastLines, wordsOf } from './words.ts';

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Project } from '../protocol.ts';
-import { manifestOf, upwards } from './look.ts';
+import { manifestOf, upwards } from './files.ts';
 
 type Engine = NonNullable<Project['engine']>;
 

@@ -4,6 +4,7 @@ import { basename, dirname, join, posix, relative, resolve, sep } from 'node:pat
 import type { Project, Question } from '../protocol.ts';
 import { Problem } from './channel.ts';
 import { engineOf } from './engine.ts';
+import { manifestOf, upwards } from './files.ts';
 import { playwrightIn } from './lock-files.ts';
 
 type PackageManager = Project['packageManager'];
@@ -47,14 +48,6 @@ export async function look(question: Extract<Question, { do: 'look' }>): Promise
 
 const posixOf = (root: string, path: string): string => relative(root, path).split(sep).join('/');
 
-/** From `folder` up to the root, the nearest first. */
-export function* upwards(root: string, folder: string): Iterable<string> {
-  for (let at = folder; ; at = dirname(at)) {
-    yield at;
-    if (at === root || at === dirname(at)) return;
-  }
-}
-
 interface Lock {
   folder: string;
   file: string;
@@ -79,18 +72,10 @@ function lockOf(root: string, workingDir: string): Lock {
 /** The package manager that package.json asks for: `pnpm@9.15.9+sha512.…`. */
 function declaredIn(folder: string): { name: string; version: string } | undefined {
   const { packageManager } = manifestOf(join(folder, 'package.json'));
-  const found = /^(npm|pnpm|yarn|bun)@(\d+\.\d+\.\d+(?:-[\w.]+)?)(\+|$)/.exec(String(packageManager ?? ''));
+  const found = /^(npm|pnpm|yarn|bun)@(\d+\.\d+\.\d+(?:-[\w.]+)?)(\+|$)/.exec(
+    typeof packageManager === 'string' ? packageManager : '',
+  );
   return found === null ? undefined : { name: found[1]!, version: found[2]! };
-}
-
-export function manifestOf(file: string): Record<string, unknown> {
-  if (!existsSync(file)) return {};
-  try {
-    const value: unknown = JSON.parse(readFileSync(file, 'utf8').replace(/^\uFEFF/, ''));
-    return typeof value === 'object' && value !== null ? { ...value } : {};
-  } catch {
-    throw new Problem('BAD_MANIFEST', `${basename(dirname(file))}/package.json is no JSON: correct it`);
-  }
 }
 
 function yarnSettings(folder: string): string {
