@@ -84,6 +84,27 @@ describe('the upload of an archive', () => {
   });
 });
 
+test('uploads under way are bounded', async () => {
+  const stop = new AbortController();
+  const open = Array.from({ length: 8 }, () =>
+    fetch(service.url + PATH, {
+      method: 'POST',
+      headers,
+      body: new ReadableStream({ start: (stream) => stream.enqueue(Uint8Array.from(EMPTY_BUNDLE)) }),
+      duplex: 'half',
+      signal: stop.signal,
+    } as RequestInit).catch(() => undefined),
+  );
+  await expect
+    .poll(async () => (await send(Uint8Array.from(EMPTY_BUNDLE))).status, { timeout: 10_000 })
+    .toBe(429);
+  stop.abort();
+  await Promise.all(open);
+  await expect
+    .poll(async () => (await send(Uint8Array.from(EMPTY_BUNDLE))).status, { timeout: 10_000 })
+    .toBe(201);
+});
+
 describe('a check of a suite', () => {
   test('names an archive that was uploaded', async () => {
     const { status, body } = await service.post(

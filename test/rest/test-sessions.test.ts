@@ -388,7 +388,7 @@ describe('a test session of a suite that is stored nowhere', () => {
   });
 
   test('in parts is one result', async () => {
-    const { body } = await run({ checkRunJobs: [suiteJob({ shards: 2 })] });
+    const { body } = await run({ checkRunJobs: [suiteJob({ shards: 2, name: 'in parts' })] });
     const jobs = [await agent.take(), await agent.take()];
     expect(jobs.map(({ spec }) => spec['shard'])).toEqual([
       { index: 1, total: 2 },
@@ -406,6 +406,8 @@ describe('a test session of a suite that is stored nowhere', () => {
       isOver: true,
     });
     expect((await service.get(path)).body).toMatchObject({ sequenceId: body.sequenceIds['suite'] });
+    const seen = () => service.results.filter(({ checkName }) => checkName === 'in parts');
+    await expect.poll(seen).toHaveLength(1);
   });
 });
 

@@ -18,7 +18,8 @@ const FORMATS = [
 ] as const;
 type Format = (typeof FORMATS)[number]['format'];
 
-let uploads = 0;
+/** Uploads under way, by the store that they go to. */
+const underWay = new WeakMap<Caller['blobs'], number>();
 
 /**
  * Keeps the archive of a project, and only one copy of it. What is in it is looked at by the agents that
@@ -27,21 +28,23 @@ let uploads = 0;
  * @returns what checks call it
  */
 export async function storeBundle(caller: Caller, body: Readable): Promise<{ key: string }> {
+  const { blobs } = caller;
+  const uploads = underWay.get(blobs) ?? 0;
   if (uploads >= MAX_UPLOADS) {
     throw new Refusal('tooMany', `${MAX_UPLOADS} uploads are under way; try again in a few seconds`);
   }
-  uploads += 1;
+  underWay.set(blobs, uploads + 1);
   const timer = setTimeout(() => body.destroy(new Error('silent')), SILENCE_MS);
   const blobId = newId();
   try {
     return await store(caller, blobId, body, timer);
   } catch (error) {
-    await caller.blobs.remove(bundleBlob({ blob_id: blobId, size: 0 }));
+    await blobs.remove(bundleBlob({ blob_id: blobId, size: 0 }));
     if (body.errored === null || error instanceof Refusal) throw error;
     throw new Refusal('invalid', 'body: the upload stopped before its end', { cause: error });
   } finally {
     clearTimeout(timer);
-    uploads -= 1;
+    underWay.set(blobs, underWay.get(blobs)! - 1);
   }
 }
 
