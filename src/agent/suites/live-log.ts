@@ -18,23 +18,28 @@ const POST_MS = 10_000;
 export class LiveLog {
   readonly #job: Job;
   readonly #post: PostLogText;
-  readonly #pass: ReturnType<Scrubber['pass']>;
+  readonly #scrubber: Scrubber;
+  #pass: ReturnType<Scrubber['pass']>;
   readonly #timer: NodeJS.Timeout;
   readonly #stopped = new AbortController();
   /** Chunks end anywhere, in characters too. */
   readonly #decoder = new StringDecoder('utf8');
   #text = '';
   #droppedChars = 0;
+  /** Nothing was printed since the last look. */
+  #isQuiet = false;
   #sending: Promise<void> | undefined;
 
   constructor(job: Job, scrubber: Scrubber, post: PostLogText) {
     this.#job = job;
     this.#post = post;
+    this.#scrubber = scrubber;
     this.#pass = scrubber.pass();
-    this.#timer = setInterval(() => void this.#send(), EVERY_MS);
+    this.#timer = setInterval(() => this.#tick(), EVERY_MS);
   }
 
   print(chunk: Buffer): void {
+    this.#isQuiet = false;
     this.#add(this.#decoder.write(this.#pass.push(chunk)));
   }
 
@@ -45,6 +50,16 @@ export class LiveLog {
     await this.#sending;
     await this.#send();
     this.#stopped.abort();
+  }
+
+  /** A pass keeps the end of a text, which may be the beginning of a secret, until it knows better. */
+  #tick(): void {
+    if (this.#isQuiet) {
+      this.#add(this.#pass.end().toString());
+      this.#pass = this.#scrubber.pass();
+    }
+    this.#isQuiet = true;
+    void this.#send();
   }
 
   #add(text: string): void {

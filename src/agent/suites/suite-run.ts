@@ -426,6 +426,7 @@ export class SuiteRun {
     const { tests, files: left, metrics } = this.#tests.list();
     const degraded = await degradedReasons(folder, join('project', suite.workingDir ?? ''));
     const verdict = this.#verdict(cut, { tests, metrics, degraded }, signal);
+    if (verdict.cut !== null && verdict.cut !== cut) this.#log.add('error', verdict.cut.message);
     const kept = await this.#keep(left, { tests, metrics });
     const scrubbed = this.#scrubber;
     const found = {

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname } from 'node:path';
 import { Problem } from './channel.ts';
 
 /** From `folder` up to the root, the nearest first. */
