@@ -7,6 +7,8 @@ createServer((request, response) => {
     response.writeHead(302, { 'set-cookie': 'session=ada; Path=/', location: '/' }).end();
   } else {
     response.setHeader('content-type', 'text/html');
-    response.end(`<body style="margin:0;background:#246"><p id="who">${isKnown ? 'Ada' : 'nobody'}</p></body>`);
+    response.end(
+      `<body style="margin:0;background:#246"><p id="who">${isKnown ? 'Ada' : 'nobody'}</p></body>`,
+    );
   }
 }).listen(port, '127.0.0.1');
