@@ -18,6 +18,11 @@ export interface Engine {
 /** Of each major the version that is fetched when none is at hand. */
 const NODES: Readonly<Record<number, string>> = { 22: '22.22.0', 24: '24.13.1', 26: '26.2.0' };
 const DEFAULT_NODE = 24;
+/**
+ * Playwright 1.51 waits for ever for its own loader of modules under Node 24 and 26, now and then; 1.58 does
+ * not. A project that says nothing gets the Node of its time.
+ */
+const NODE_BEFORE = { playwright: 58, node: '22' } as const;
 const BUN = '1.3.8';
 const NAMED: Readonly<Record<string, number>> = {
   'lts/*': 24,
@@ -47,12 +52,12 @@ export class Engines {
   /** @throws ExecutorFault when it is not at hand and cannot be fetched */
   async choose(
     asked: { engine: 'node' | 'bun' | null; engineVersion: string | null },
-    said: Project['engine'],
+    { engine: said, playwrightVersion }: Pick<Project, 'engine' | 'playwrightVersion'>,
   ): Promise<Engine> {
     const name = asked.engine ?? said?.name ?? 'node';
     const isOwnWord = asked.engine !== null;
     const range = isOwnWord ? asked.engineVersion : (said?.range ?? null);
-    const node = await this.#node(name === 'node' ? range : null);
+    const node = await this.#node((name === 'node' ? range : null) ?? usualRange(playwrightVersion));
     const note = isOwnWord || said === null ? null : `${said.saidBy} asks for ${said.name} ${said.range}`;
     if (name === 'node') return { ...node, note };
     const version = /^\d+\.\d+\.\d+$/.exec(range ?? '')?.[0] ?? BUN;
@@ -138,4 +143,9 @@ function isWithin(major: number, sign: string, bound: number): boolean {
   if (sign === '<=') return major <= bound;
   if (sign === '<') return major < bound;
   return major === bound;
+}
+
+function usualRange(playwrightVersion: string | null): string | null {
+  const [major, minor] = (playwrightVersion ?? '').split('.').map(Number);
+  return major === 1 && minor !== undefined && minor < NODE_BEFORE.playwright ? NODE_BEFORE.node : null;
 }

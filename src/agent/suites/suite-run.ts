@@ -211,10 +211,11 @@ export class SuiteRun {
   }
 
   /** @returns folders for the PATH */
-  async #tools({ packageManager, engine }: Project): Promise<string[]> {
+  async #tools(project: Project): Promise<string[]> {
     const { suite, services } = this.#options;
+    const { packageManager } = project;
     const { name, version } = packageOf(packageManager);
-    this.#engine = await services.engines.choose(suite, engine);
+    this.#engine = await services.engines.choose(suite, project);
     if (this.#engine.note !== null) this.#say('info', `${this.#engine.note}: using ${this.#engine.version}`);
     const own = await services.toolbox.get(name, version);
     const npm = await services.toolbox.get('npm', name === 'npm' ? version : NPM);
