@@ -5,13 +5,14 @@ import { benchBrowser } from './browser.ts';
 import { benchQueue } from './queue.ts';
 import { printRows, type Row } from './report.ts';
 import { benchScrub } from './scrub.ts';
+import { sizing } from './sizing.ts';
 import { soak } from './soak.ts';
 import { missingPrograms, startTargets } from './targets.ts';
 import { benchDistortion, benchUptime, ProbeProcess } from './uptime.ts';
 
 /**
- * `npm run bench [part …]`: parts are uptime, distortion, queue, agent, scrub, artifacts, browser, and soak, which
- * runs only when it is named. Both sides of a ratio are measured in the same run on the same machine; only
+ * `npm run bench [part …]`: parts are uptime, distortion, queue, agent, scrub, artifacts, browser, and sizing and
+ * soak, which run only when they are named. Both sides of a ratio are measured in the same run on the same machine; only
  * ratios are comparable between machines.
  */
 const wanted = process.argv.slice(2);
@@ -25,6 +26,7 @@ if (runs('scrub')) rows.push(...benchScrub());
 if (runs('artifacts')) rows.push(...(await benchArtifacts()));
 if (runs('browser')) rows.push(...(await benchBrowser()));
 if (rows.length > 0) printRows(rows);
+if (wanted.includes('sizing')) await sizing();
 if (wanted.includes('soak') && !(await soak())) process.exitCode = 1;
 
 async function benchProbes(): Promise<Row[]> {

@@ -37,7 +37,17 @@ export default defineConfig({
         hookTimeout: 60_000,
         globalSetup: ['test/rest/template.ts'],
       }),
+      project('helm', ['test/helm/**/*.test.ts'], {
+        globalSetup: ['test/helm/tools.ts'],
+        testTimeout: 60_000,
+      }),
       project('conformance', ['test/conformance/**/*.test.ts'], { testTimeout: 60_000, hookTimeout: 60_000 }),
+      project('image', ['test/image/**/*.test.ts'], {
+        globalSetup: ['test/image/build-all.ts'],
+        fileParallelism: false,
+        testTimeout: 180_000,
+        hookTimeout: 120_000,
+      }),
       project('e2e', ['test/e2e/**/*.test.ts'], {
         fileParallelism: false,
         testTimeout: 120_000,

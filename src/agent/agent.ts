@@ -1,10 +1,11 @@
 import { PostLog } from '../contract/index.ts';
 import { checkTypes, type CheckType, type JobClass } from '../checks/index.ts';
 import { monoMs, sleep, untilAborted } from '../kit/clock.ts';
+import { ExitCode, FatalError } from '../kit/errors.ts';
 import { supervise } from '../kit/supervise.ts';
 import { Admission, readMachine, type Heavy, type LanePlan } from './admission/index.ts';
 import { ArtifactUploader } from './artifacts/index.ts';
-import type { ExtraAuthorities } from './authorities.ts';
+import type { Authorities } from './authorities/index.ts';
 import { Connection, ServiceClient } from './connection/index.ts';
 import { Dispatcher, LeaseClock } from './dispatch/index.ts';
 import { EgressProxy } from './egress/index.ts';
@@ -24,6 +25,7 @@ const FLUSH_MS = 20_000;
 const KILL_FLUSH_MS = 3_000;
 const SAVE_MS = 1_000;
 const READY_LOOK_MS = 20;
+const IDLE_LOOK_MS = 250;
 
 /** What startAgent prepared. */
 export interface AgentParts {
@@ -31,7 +33,7 @@ export interface AgentParts {
   pool: ProbePool;
   spool: Spool;
   dataDir: string;
-  authorities: ExtraAuthorities | undefined;
+  authorities: Authorities;
 }
 
 /** The rooms of one agent, wired together, and the order in which they end. */
@@ -41,7 +43,7 @@ export class Agent {
   readonly #settings: AgentSettings;
   readonly #options: AgentOptions;
   readonly #spool: Spool;
-  readonly #authorities: ExtraAuthorities | undefined;
+  readonly #authorities: Authorities;
   readonly #client: ServiceClient;
   readonly #pool: ProbePool;
   readonly #egress: EgressProxy | null;
@@ -84,6 +86,9 @@ export class Agent {
       log,
       recorder: this.metrics,
       total: plan.total,
+      ...(options.once === undefined ? {} : { most: options.once.runs }),
+      // After the offer that brought it has been answered.
+      onMost: () => void setImmediate(() => this.drain()),
       places: plan.places,
       checkTypes: new Set(types.map(({ name }) => name)),
       classOf,
@@ -132,11 +137,12 @@ export class Agent {
   }
 
   #egressProxy(): EgressProxy {
-    const { useOsResolver, blockedTargets, allowedTargets } = this.#settings;
+    const { useOsResolver, blockedTargets, allowedTargets, noProxy } = this.#settings;
     return new EgressProxy({
-      setup: { useOsResolver, policy: { blocked: blockedTargets, allowed: allowedTargets } },
+      setup: { useOsResolver, policy: { blocked: blockedTargets, allowed: allowedTargets }, noProxy },
       log: this.#options.log,
       onLost: () => this.#scripts.renewAll(),
+      extraCaCerts: this.#authorities.file,
     });
   }
 
@@ -145,16 +151,17 @@ export class Agent {
     this.#egress?.protect([port]);
   }
 
-  #scriptRoom({ plan, spool, dataDir }: AgentParts): ScriptRoom {
+  #scriptRoom({ plan, spool, dataDir, authorities }: AgentParts): ScriptRoom {
     const { log, scriptEntry, findRuntimes, runtimesEveryMs } = this.#options;
-    const { apiKey, extraCaCerts } = this.#settings;
+    const { apiKey } = this.#settings;
     return new ScriptRoom({
       dataDir,
       places: { browser: plan.places.browser, multistep: plan.places.script, api: plan.places.script },
       memoryOf: (kind) => plan.limitBytes[heavyOf(kind)],
       mayWarm: (kind) => this.#admission.allowSpare(heavyOf(kind), this.#heavy),
       egress: this.#egress,
-      extraCaCerts,
+      extraCaCerts: authorities.file,
+      browserAuthorities: () => authorities.browserDatabase(),
       ownSecrets: [apiKey],
       folderOf: (resultId) => spool.folderOf(resultId),
       log,
@@ -216,7 +223,9 @@ export class Agent {
           (signal) => this.#uploader.run(signal),
           (signal) => this.#artifacts.run(signal),
           (signal) => this.#watchReadiness(signal),
-          (signal) => this.#authorities?.watch(signal, () => this.#renewAll(), log) ?? untilAborted(signal),
+          (signal) => this.#endWithoutWork(signal),
+          (signal) =>
+            this.#authorities.watch(signal, () => this.#renewAll(), log, this.#options.authoritiesEveryMs),
           async (signal) => {
             await Promise.race([untilAborted(this.#draining.signal), untilAborted(signal)]);
             if (!signal.aborted) await this.#windDown();
@@ -262,6 +271,29 @@ export class Agent {
     if (signal.aborted) return;
     this.#setReady();
     await untilAborted(signal);
+  }
+
+  /** With `once`: nothing has come for so long that nothing will. */
+  async #endWithoutWork(signal: AbortSignal): Promise<void> {
+    const waitMs = this.#options.once?.waitMs ?? null;
+    let [begun, sinceMs] = [0, monoMs()];
+    while (waitMs !== null && !signal.aborted && !this.#draining.signal.aborted) {
+      const isBusy = this.#dispatcher.running > 0 || this.#dispatcher.begun > begun;
+      if (isBusy) [begun, sinceMs] = [this.#dispatcher.begun, monoMs()];
+      if (monoMs() - sinceMs > waitMs) {
+        this.#assertReached(waitMs);
+        this.drain();
+      }
+      await sleep(Math.min(waitMs, IDLE_LOOK_MS), signal).catch(() => {});
+    }
+    await untilAborted(signal);
+  }
+
+  #assertReached(waitMs: number): void {
+    const { status, lastError } = this.#connection.state;
+    if (status === 'connected') return;
+    const problem = `the service was not reached within ${waitMs / 1000} s: ${lastError ?? 'it did not answer'}`;
+    throw new FatalError(ExitCode.serviceUnreachable, `${problem}; 'vedette doctor' says more`);
   }
 
   #renewAll(): void {
@@ -341,6 +373,7 @@ export class Agent {
       probesRssBytes: processes.reduce((sum, { rssBytes }) => sum + rssBytes, 0),
       runningByClass: this.#dispatcher.runningByClass,
       spares: this.#scripts.spares,
+      sandbox: sandboxReport().state,
     };
   }
 }

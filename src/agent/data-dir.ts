@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Log } from '../kit/log.ts';
 
-const DEFAULT_DIR = '/var/lib/vedette';
+export const DEFAULT_DIR = '/var/lib/vedette';
 
 /**
  * The folder of the spool: the one that was set (opening it reports what is wrong with it), else the

@@ -4,5 +4,5 @@
  * opens no connection to targets and holds the only copy of the key. `startAgent` is the way in;
  * its rooms: connection, dispatch, admission, probes, sandbox, spool, health.
  */
-export { startAgent, type AgentOptions, type RunningAgent } from './start.ts';
+export { startAgent, type AgentOptions, type Once, type RunningAgent } from './start.ts';
 export { agentSettings, readAgentSettings, type AgentSettings } from './settings.ts';

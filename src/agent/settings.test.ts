@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { readAgentSettings } from './settings.ts';
+import { readAgentSettings, tryAgentSettings } from './settings.ts';
 
 const needed = { API_KEY: 'pl_0123456789abcdef', AGENT_SERVICE_URL: 'https://service.example/' };
 
@@ -68,7 +68,6 @@ test.each([
   ['LOG_LEVEL', 'loud'],
   ['AGENT_HEALTH_PORT', '70000'],
   ['AGENT_DRAIN_TIMEOUT', '-1'],
-  ['HTTPS_PROXY', 'proxy:3128'],
   ['USE_OS_DNS_RESOLVER', 'maybe'],
   ['SANDBOX', 'none'],
   ['BLOCKED_TARGETS', '10.0.0.0/8 10.0.0.0/33'],
@@ -83,4 +82,21 @@ test.each([
 test('an unknown AGENT_ name warns', () => {
   const { warnings } = readAgentSettings({ ...needed, AGENT_HEALTHPORT: '1' });
   expect(warnings).toEqual(['AGENT_HEALTHPORT is not a setting; the nearest is AGENT_HEALTH_PORT']);
+});
+
+test('the value of a proxy that is wrong is not shown: it may hold a password', () => {
+  expect(() => readAgentSettings({ ...needed, HTTPS_PROXY: 'me:secret@proxy:3128' })).toThrow(
+    /^HTTPS_PROXY: an address that starts with http.* is allowed/,
+  );
+});
+
+test('all problems at once, with the values that are good', () => {
+  const { values, problems, warnings } = tryAgentSettings({
+    API_KEY: 'x',
+    no_proxy: 'a',
+    AGENT_DATE_DIR: '/',
+  });
+  expect(problems.map((text) => text.split(':')[0])).toEqual(['API_KEY', 'AGENT_SERVICE_URL']);
+  expect(values).toMatchObject({ noProxy: 'a', healthPort: 8081 });
+  expect(warnings).toEqual(['AGENT_DATE_DIR is not a setting; the nearest is AGENT_DATA_DIR']);
 });

@@ -8,6 +8,7 @@ import {
   readSettings,
   setting,
   switchValue,
+  unknownNames,
   word,
   type Environment,
   type ValuesOf,
@@ -76,15 +77,20 @@ export const agentSettings = {
   }),
   httpsProxy: setting('HTTPS_PROXY', optional(httpUrl()), {
     meaning: 'Proxy for an https:// service address. Targets use the proxy of their location.',
+    // It may hold credentials.
+    secret: true,
   }),
   httpProxy: setting('HTTP_PROXY', optional(httpUrl()), {
     meaning: 'Proxy for an http:// service address.',
+    secret: true,
   }),
   noProxy: setting('NO_PROXY', z.string().default(''), {
-    meaning: 'Hosts, .domains, CIDRs and host:port that are reached without the proxy; * for all.',
+    meaning:
+      'Hosts, .domains, CIDRs and host:port that are reached without a proxy, that of the location included; * for all.',
   }),
   extraCaCerts: setting('NODE_EXTRA_CA_CERTS', optional(z.string().min(1)), {
-    meaning: 'PEM file of further certificate authorities, for the service and for targets.',
+    meaning:
+      'PEM file of further certificate authorities: for the service, for targets of every type, browsers included, and for npm. Read again when it changes.',
   }),
   useOsResolver: setting('USE_OS_DNS_RESOLVER', switchValue().default(false), {
     default: 'off',
@@ -125,12 +131,13 @@ export const agentSettings = {
   }),
 } as const;
 
+const OWN_PREFIXES = ['AGENT_'];
+const OF_PACKAGES = /^(npm_config_\w.*|playwright_(\w+_)?download_(host|connection_timeout))$/i;
+
 export type AgentSettings = ValuesOf<typeof agentSettings> & {
   /** Settings of npm and of Playwright's download, under their own names: for the installations of suites. */
   packageVariables: Record<string, string>;
 };
-
-const OF_PACKAGES = /^(npm_config_\w.*|playwright_(\w+_)?download_(host|connection_timeout))$/i;
 
 /**
  * Reads the agent's settings. The lower-case names of the proxy settings count too, as for most programs.
@@ -138,14 +145,35 @@ const OF_PACKAGES = /^(npm_config_\w.*|playwright_(\w+_)?download_(host|connecti
  * @throws FatalError with exit code 2 and one line
  */
 export function readAgentSettings(env: Environment): { values: AgentSettings; warnings: string[] } {
+  const { values, warnings } = readSettings(agentSettings, withLowerCase(env), OWN_PREFIXES);
+  return { values: { ...values, packageVariables: packageVariablesOf(env) }, warnings };
+}
+
+/** As `readAgentSettings`, but with every problem instead of the first, and with the values that are good. */
+export function tryAgentSettings(env: Environment): {
+  values: Partial<AgentSettings>;
+  problems: string[];
+  warnings: string[];
+} {
+  const names = withLowerCase(env);
+  const values: Partial<AgentSettings> = { packageVariables: packageVariablesOf(env) };
+  const problems: string[] = [];
+  for (const [key, each] of Object.entries(agentSettings)) {
+    try {
+      Object.assign(values, readSettings({ [key]: each }, names).values);
+    } catch (error) {
+      problems.push(messageOf(error));
+    }
+  }
+  return { values, problems, warnings: unknownNames(agentSettings, names, OWN_PREFIXES) };
+}
+
+function withLowerCase(env: Environment): Environment {
   const proxies = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'].map((name) => [
     name,
     env[name] || env[name.toLowerCase()],
   ]);
-  const { values, warnings } = readSettings(agentSettings, { ...env, ...Object.fromEntries(proxies) }, [
-    'AGENT_',
-  ]);
-  return { values: { ...values, packageVariables: packageVariablesOf(env) }, warnings };
+  return { ...env, ...Object.fromEntries(proxies) };
 }
 
 function packageVariablesOf(env: Environment): Record<string, string> {

@@ -1,7 +1,8 @@
+import { join } from 'node:path';
 import type { Log } from '../kit/log.ts';
 import type { Agent, AgentParts } from './agent.ts';
 import { planLanes, readMachine } from './admission/index.ts';
-import { ExtraAuthorities } from './authorities.ts';
+import { Authorities } from './authorities/index.ts';
 import type { LinkTiming } from './connection/index.ts';
 import { chooseDataDir } from './data-dir.ts';
 import type { HealthServer } from './health/index.ts';
@@ -13,6 +14,8 @@ import type { AgentSettings } from './settings.ts';
 export interface AgentOptions {
   log: Log;
   version: string;
+  /** Takes a number of runs and ends; goes on until it is told to end when absent. */
+  once?: Once;
   /** For tests: other programs for the processes, and shorter times of the wire. */
   probeEntry?: URL;
   scriptEntry?: URL;
@@ -20,6 +23,14 @@ export interface AgentOptions {
   runtimesEveryMs?: number;
   linkTiming?: LinkTiming;
   pollForMs?: number;
+  authoritiesEveryMs?: number;
+}
+
+export interface Once {
+  /** Most runs that it takes. */
+  runs: number;
+  /** It ends earlier when none came for this long, ms; null: it waits. */
+  waitMs: number | null;
 }
 
 export interface RunningAgent {
@@ -46,8 +57,9 @@ export async function startAgent(settings: AgentSettings, options: AgentOptions)
   requireWalls(settings.sandbox, log);
   const swept = await sweepMarkers();
   if (swept > 0) log.warn({ jobs: swept }, 'ended what jobs of an agent that is gone had left running');
-  const { extraCaCerts } = settings;
-  const authorities = extraCaCerts === undefined ? undefined : new ExtraAuthorities(extraCaCerts);
+  const authorities = new Authorities(settings.extraCaCerts);
+  const dataDir = chooseDataDir(settings.dataDir, log);
+  authorities.keepIn(join(dataDir, 'authorities'));
   const plan = planLanes(readMachine(), settings.jobConcurrency);
   const pool = new ProbePool({
     size: plan.probes,
@@ -56,14 +68,15 @@ export async function startAgent(settings: AgentSettings, options: AgentOptions)
     setup: {
       useOsResolver: settings.useOsResolver,
       policy: { blocked: settings.blockedTargets, allowed: settings.allowedTargets },
+      noProxy: settings.noProxy,
     },
-    extraCaCerts,
+    extraCaCerts: authorities.file,
     log,
     ...(probeEntry === undefined ? {} : { entry: probeEntry }),
   });
   pool.start();
   try {
-    return await startRest(settings, options, { plan, pool, authorities });
+    return await startRest(settings, options, { plan, pool, authorities, dataDir });
   } catch (error) {
     await pool.stop();
     throw error;
@@ -73,7 +86,7 @@ export async function startAgent(settings: AgentSettings, options: AgentOptions)
 async function startRest(
   settings: AgentSettings,
   options: AgentOptions,
-  parts: Omit<AgentParts, 'spool' | 'dataDir'>,
+  parts: Omit<AgentParts, 'spool'>,
 ): Promise<RunningAgent> {
   const { log, version } = options;
   const [agentRoom, { openSpool }, { startHealthServer }] = await Promise.all([
@@ -81,9 +94,10 @@ async function startRest(
     import('./spool/index.ts'),
     import('./health/index.ts'),
   ]);
-  const dataDir = chooseDataDir(settings.dataDir, log);
-  const spool = openSpool(dataDir, log);
-  const agent = new agentRoom.Agent(settings, options, { ...parts, spool, dataDir });
+  // Reading them takes 80 ms, which an agent without TLS of its own need not wait for.
+  if (needsTls(settings)) parts.authorities.trustHere();
+  const spool = openSpool(parts.dataDir, log);
+  const agent = new agentRoom.Agent(settings, options, { ...parts, spool });
   const health = await startHealthServer({
     host: settings.healthHost,
     port: settings.healthPort,
@@ -110,6 +124,9 @@ async function startRest(
     kill: () => agent.kill(),
   };
 }
+
+const needsTls = ({ serviceUrl, httpProxy, httpsProxy }: AgentSettings): boolean =>
+  [serviceUrl, httpProxy, httpsProxy].some((url) => url?.startsWith('https:') === true);
 
 async function untilEnd(agent: Agent, health: HealthServer): Promise<void> {
   try {

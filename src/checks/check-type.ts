@@ -11,6 +11,8 @@ export interface RunContext {
   readonly signal: AbortSignal;
   /** Proxy for HTTP targets, or null. */
   readonly proxyUrl: string | null;
+  /** Targets that are reached without it, as in NO_PROXY. */
+  readonly noProxy?: string;
   readonly resolver: Resolver;
   /** What may be connected to; asked with every address, right before. */
   readonly targets: TargetPolicy;

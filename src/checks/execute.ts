@@ -25,6 +25,7 @@ export interface Environment {
   readonly targets: TargetPolicy;
   readonly handshakes: Limiter;
   readonly loopDelay: LoopDelay;
+  readonly noProxy: string;
 }
 
 /** One try of a check: the check type's name, its definition as the service stores it, its limits. */
@@ -52,6 +53,8 @@ const MAX_REPEATS = 2;
 export interface EnvironmentOptions extends ResolverOptions {
   /** BLOCKED_TARGETS and ALLOWED_TARGETS as they were set. */
   policy?: { blocked: string; allowed: string } | undefined;
+  /** Targets that the proxy of a location is not for. */
+  noProxy?: string;
 }
 
 /** @throws RangeError when a name server or an entry of the policy is not one */
@@ -63,6 +66,7 @@ export function createEnvironment(options: EnvironmentOptions): Environment {
     targets: parsePolicy(blocked, allowed),
     handshakes: new Limiter(HANDSHAKES),
     loopDelay: new LoopDelay(),
+    noProxy: options.noProxy ?? '',
   };
 }
 

@@ -34,10 +34,13 @@ describe('help', () => {
     for (const { name, summary } of commands) expect(overview()).toMatch(new RegExp(`${name} +${summary}`));
   });
 
-  test.each(commands.map((command) => [command.name, command] as const))('explains %s', (_, command) => {
-    const text = commandHelp(command);
-    expect(text).toContain(`Usage: vedette ${command.name}`);
-    for (const option of Object.keys(command.options)) expect(text).toContain(`--${option}`);
-    expect(Math.max(...text.split('\n').map((line) => line.length))).toBeLessThanOrEqual(110);
-  });
+  test.each(commands.map((command) => [command.name, command] as const))(
+    'explains %s',
+    async (_, command) => {
+      const text = await commandHelp(command);
+      expect(text).toContain(`Usage: vedette ${command.name}`);
+      for (const option of Object.keys(command.options)) expect(text).toContain(`--${option}`);
+      expect(Math.max(...text.split('\n').map((line) => line.length))).toBeLessThanOrEqual(110);
+    },
+  );
 });

@@ -1,20 +1,25 @@
 import { parseArgs } from 'node:util';
 import { ExitCode, FatalError, messageOf } from '../kit/errors.ts';
-import type { Environment } from '../kit/settings.ts';
+import type { Environment, Setting } from '../kit/settings.ts';
 import type { Shutdown } from './signals.ts';
 
 export interface Option {
   type: 'string' | 'boolean';
   /** Placeholder of the value in help: `DIR`. */
   value?: string;
+  /** What it means without a value; with one it is written `--name=VALUE` then. */
+  bare?: string;
   meaning: string;
   /** May be given several times. */
   multiple?: true;
 }
 
+/** Several when the option may be given several times. */
+export type OptionValue = string | boolean | readonly (string | boolean)[] | undefined;
+
 /** What a command gets when it runs. */
 export interface Invocation {
-  readonly options: Readonly<Record<string, string | boolean | readonly (string | boolean)[] | undefined>>;
+  readonly options: Readonly<Record<string, OptionValue>>;
   readonly operands: readonly string[];
   /** Environment over `.env`. */
   readonly env: Environment;
@@ -30,6 +35,8 @@ export interface Command {
   readonly options: Readonly<Record<string, Option>>;
   /** Shown below the options by `vedette help COMMAND`. */
   readonly details: string;
+  /** What it reads from the environment; shown below the details. */
+  readonly settings?: () => Promise<Readonly<Record<string, Setting<unknown>>>>;
   /** Loaded on use, so that the agent never loads the service. */
   readonly load: () => Promise<(invocation: Invocation) => Promise<ExitCode>>;
 }
@@ -59,11 +66,17 @@ function strictly(command: Command, args: readonly string[]) {
     ),
   );
   try {
-    return parseArgs({ args: [...args], options, allowPositionals: true });
+    return parseArgs({ args: args.map((arg) => withValue(command, arg)), options, allowPositionals: true });
   } catch (error) {
     // Node adds advice about `--` after the first sentence.
     throw badUsage(command, messageOf(error).split(/[.\n]( |$)/)[0]!);
   }
+}
+
+/** Node knows no option whose value may be left out. */
+function withValue({ options }: Command, arg: string): string {
+  const bare = options[arg.replace(/^--/, '')]?.bare;
+  return arg.startsWith('--') && bare !== undefined ? `${arg}=${bare}` : arg;
 }
 
 function badUsage(command: Command, problem: string): FatalError {
@@ -79,5 +92,7 @@ export function usage({ name, operands, options }: Command): string {
 }
 
 /** `--data-dir DIR` */
-export const optionLabel = (name: string, { value }: Option): string =>
-  value === undefined ? `--${name}` : `--${name} ${value}`;
+export function optionLabel(name: string, { value, bare }: Option): string {
+  if (value === undefined) return `--${name}`;
+  return bare === undefined ? `--${name} ${value}` : `--${name}[=${value}]`;
+}

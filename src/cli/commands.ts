@@ -28,11 +28,27 @@ everything; a second Ctrl-C does not wait for running checks.`,
     name: 'agent',
     summary: 'the agent alone, configured by environment',
     operands: [],
-    options: {},
-    details: `Needs API_KEY (the key of a private location) and AGENT_SERVICE_URL; README.md lists every
-setting. A .env file in the working folder is read too, the environment wins. Each setting can be
-given as a file: NAME_FILE=/path. SIGTERM finishes what runs and exits 0; a second one gives
-running checks back to the service at once.`,
+    options: {
+      once: { type: 'string', value: 'N', bare: '1', meaning: 'take at most N runs (1), then drain and end' },
+      wait: {
+        type: 'string',
+        value: 'SECONDS',
+        meaning: 'with --once: end when no run came for so long (default: wait)',
+      },
+    },
+    details: `Needs API_KEY (the key of a private location) and AGENT_SERVICE_URL. A .env file in the working
+folder is read too, the environment wins. Each setting can be given as a file: NAME_FILE=/path.
+SIGTERM finishes what runs and exits 0; a second one gives running checks back to the service at once.
+'vedette doctor' tries whether an agent can work here.
+
+Examples:
+  API_KEY=pl_… AGENT_SERVICE_URL=https://monitoring.example vedette agent
+  vedette agent --once=10 --wait 60    for jobs of a scheduler: at most ten runs
+
+Exit code: 0 drained, or had its runs, or none came in time; 2 a setting, or the health port is taken;
+3 an internal fault; 4 the service refuses the key; 5 with --wait, the service was not reached; 78 another
+agent uses the data folder.`,
+    settings: async () => (await import('../agent/settings.ts')).agentSettings,
     load: async () => (await import('./agent.ts')).agent,
   },
   {
@@ -40,9 +56,43 @@ running checks back to the service at once.`,
     summary: 'the service alone, configured by environment',
     operands: [],
     options: {},
-    details: `Keeps its data in PostgreSQL when DATABASE_URL is set, else in an embedded store; README.md lists
-every setting. The first start creates an account and prints its API key once.`,
+    details: `Keeps its data in PostgreSQL when DATABASE_URL is set, else in an embedded store. The first
+start creates an account and prints its API key once, on standard error.
+
+Example:
+  DATABASE_URL=postgres://vedette:secret@db.example/vedette vedette service
+
+Exit code: 0 stopped; 2 a setting; 3 an internal fault; 78 the store refuses to start.`,
+    settings: async () => (await import('../service/settings.ts')).serviceSettings,
     load: async () => (await import('./service.ts')).service,
+  },
+  {
+    name: 'doctor',
+    summary: 'tries everything an agent needs here, and says what to change',
+    operands: [],
+    options: {
+      json: { type: 'boolean', meaning: 'print everything as one JSON object' },
+      skip: { type: 'string', value: 'STEPS', meaning: 'leave out these, separated by commas' },
+    },
+    details: `Reads the settings of 'vedette agent' from the same places, and tries, one after the other: settings,
+authorities, name, connection, proxy, tls, service, key, websocket, clock, data-folder, health-port,
+machine, sandbox, probes, target-names, icmp, runtimes, scripts, browser, npm-registry. It takes no
+run from the service, and may run beside an agent. Takes seconds; each step has a limit.
+A warning is something that the agent does without: it has no exit code.
+
+Examples:
+  vedette doctor
+  vedette doctor --skip scripts,browser,npm-registry
+  docker run --rm -e API_KEY=pl_… -e AGENT_SERVICE_URL=https://… vedette-agent doctor
+  kubectl exec deploy/vedette-agent -- vedette doctor --json
+
+Exit code, of the first failure:
+  0  no failure
+  2  a setting, the file of authorities, the data folder or the health port
+  3  this machine: its clock, size, sandbox, processes, ping, browser, registry
+  4  the service refuses the key
+  5  the service is not reached: name, connection, proxy, TLS, or no service there`,
+    load: async () => (await import('./doctor/index.ts')).doctor,
   },
   {
     name: 'run',
@@ -125,6 +175,15 @@ second Ctrl-C does not wait for that.`,
     operands: ['ACTION', '[ID…]'],
     options: {
       'no-browser': { type: 'boolean', meaning: 'install no Chromium: for API and multistep checks only' },
+      'browser-source': {
+        type: 'string',
+        value: 'SOURCE',
+        meaning: 'take Chromium only from there: playwright (its own builds) or debian (the packages)',
+      },
+      'headless-only': {
+        type: 'boolean',
+        meaning: "only Chromium's headless shell: all that agents use which are not root",
+      },
       force: { type: 'boolean', meaning: 'install anew what is installed' },
     },
     details: `ACTION is install or list. A runtime is a Node.js, Playwright with its Chromium, and the packages that

@@ -16,12 +16,16 @@ ${columns([
   ['--version', 'the version'],
 ])}
 
-Start with 'vedette up' and follow what it prints.
+Exit codes: 0 done; 1 a check failed; 2 bad usage or settings; 3 a fault of this machine or of Vedette;
+4 the service refuses the key; 5 the service is not reached; 78 the store or data folder is in use.
+
+Start with 'vedette up' and follow what it prints. On another machine, 'vedette doctor' says whether an
+agent can work there.
 `;
 }
 
 /** What `vedette help COMMAND` prints. */
-export function commandHelp(command: Command): string {
+export async function commandHelp(command: Command): Promise<string> {
   const options = Object.entries(command.options).map(
     ([name, option]) => [optionLabel(name, option), option.meaning] as const,
   );
@@ -31,7 +35,30 @@ export function commandHelp(command: Command): string {
 ${command.summary[0]!.toUpperCase()}${command.summary.slice(1)}.
 ${optionText}
 ${command.details}
-`;
+${await settingsOf(command)}`;
+}
+
+async function settingsOf({ settings }: Command): Promise<string> {
+  if (settings === undefined) return '';
+  const all = Object.values(await settings()).map(({ name, shownDefault, meaning }) => {
+    const normal = shownDefault === '–' ? '' : ` (${shownDefault})`;
+    return `  ${name}${normal}\n${wrapped(meaning.replaceAll('`', ''))}`;
+  });
+  return `\nSettings, with their defaults:\n${all.join('\n')}\n`;
+}
+
+const INDENT = '      ';
+const WIDTH = 100;
+
+/** On lines that a terminal does not break. */
+function wrapped(text: string): string {
+  const lines = [INDENT];
+  for (const word of text.split(' ')) {
+    const line = lines.at(-1)!;
+    if (line.length + word.length >= WIDTH) lines.push(`${INDENT}${word} `);
+    else lines[lines.length - 1] = `${line}${word} `;
+  }
+  return lines.map((line) => line.trimEnd()).join('\n');
 }
 
 function columns(rows: readonly (readonly [string, string])[]): string {

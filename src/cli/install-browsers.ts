@@ -3,8 +3,8 @@ import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import {
   layoutProgram,
+  MACHINE_BROWSERS,
   MACHINE_FOLDERS,
-  MACHINE_PACKAGES,
   MACHINE_PROGRAMS,
   missingPrograms,
   nodeOf,
@@ -19,6 +19,19 @@ import { packageEnvironment, runProgram } from './run-program.ts';
 
 export type Browsers = RuntimeRecord['browsers'];
 
+export const BROWSER_SOURCES = ['playwright', 'debian'] as const;
+export type BrowserSource = (typeof BROWSER_SOURCES)[number];
+
+export interface BrowserChoice {
+  /** The one source to take them from; without, the first that has them. */
+  browserSource?: BrowserSource;
+  /** Without the whole Chromium, which only agents start that are root. */
+  headlessOnly?: boolean;
+}
+
+const namesOf = ({ headlessOnly }: BrowserChoice): readonly MachineBrowser[] =>
+  headlessOnly === true ? MACHINE_BROWSERS.filter((name) => name !== 'chromium') : MACHINE_BROWSERS;
+
 /** About 300 MB: enough at 4 Mbit/s. */
 const DOWNLOAD_TIMEOUT_MS = 600_000;
 /** Playwright tries a silent host five times for this long. */
@@ -31,24 +44,37 @@ const ANSWER_TIMEOUT_MS = 30_000;
  *
  * @throws FatalError that says how to get them
  */
-export async function installBrowsers(site: Site): Promise<Browsers> {
+export async function installBrowsers(site: Site, choice: BrowserChoice = {}): Promise<Browsers> {
   const { id, log } = site;
+  const { browserSource: only } = choice;
   rmSync(runtimePaths(id, site.root).browsers, { recursive: true, force: true });
-  log(`runtime ${id}: downloading Chromium`);
-  try {
-    await download(site);
-    return { source: 'download', version: await versionOf(site), folders: [] };
-  } catch (error) {
-    site.signal.throwIfAborted();
-    log(`runtime ${id}: no Chromium by download (${messageOf(error)}); looking for one of this machine`);
+  if (only !== 'debian') {
+    log(`runtime ${id}: downloading Chromium`);
+    try {
+      await download(site, choice);
+      return { source: 'download', version: await versionOf(site, choice), folders: [] };
+    } catch (error) {
+      site.signal.throwIfAborted();
+      const problem = `no Chromium by download (${messageOf(error)})`;
+      if (only === 'playwright') {
+        throw new FatalError(
+          ExitCode.internal,
+          `runtime ${id} is installed without a browser: ${problem}. Set PLAYWRIGHT_DOWNLOAD_HOST to a mirror, ` +
+            'or HTTPS_PROXY, or take the browsers of the machine with --browser-source debian',
+        );
+      }
+      log(`runtime ${id}: ${problem}; looking for one of this machine`);
+    }
   }
-  await linkMachine(site);
-  return { source: 'machine', version: await versionOf(site), folders: [...MACHINE_FOLDERS] };
+  await linkMachine(site, choice);
+  return { source: 'machine', version: await versionOf(site, choice), folders: [...MACHINE_FOLDERS] };
 }
 
-async function download(site: Site): Promise<void> {
+async function download(site: Site, { headlessOnly }: BrowserChoice): Promise<void> {
   const playwright = join(runtimePaths(site.id, site.root).modules, 'playwright-core/cli.js');
-  const { code, output } = await runNode(site, [playwright, 'install', 'chromium'], DOWNLOAD_TIMEOUT_MS);
+  const shell = headlessOnly === true ? ['--only-shell'] : [];
+  const args = [playwright, 'install', ...shell, 'chromium'];
+  const { code, output } = await runNode(site, args, DOWNLOAD_TIMEOUT_MS);
   if (code !== 0) throw new Error(reasonIn(output));
 }
 
@@ -58,21 +84,24 @@ function reasonIn(output: string): string {
   return errors[0] ?? output.trim().split('\n').at(-1) ?? 'no reason given';
 }
 
-async function linkMachine(site: Site): Promise<void> {
+async function linkMachine(site: Site, choice: BrowserChoice): Promise<void> {
   const { id, root } = site;
-  const missing = missingPrograms();
+  const names = namesOf(choice);
+  const missing = missingPrograms(names);
   if (missing.length > 0) {
     throw new FatalError(
       ExitCode.internal,
-      `runtime ${id} is installed without a browser: the download failed and this machine has no ` +
-        `${missing.join(', ')}. Either install Debian's packages (apt-get install ${MACHINE_PACKAGES}) or ` +
+      `runtime ${id} is installed without a browser: there is none by download, and this machine has no ` +
+        `${missing.join(', ')}. Either install Debian's packages (apt-get install ${names.join(' ')}) or ` +
         `set PLAYWRIGHT_DOWNLOAD_HOST or HTTPS_PROXY, then run \`vedette runtime install ${id}\` again`,
     );
   }
   rmSync(runtimePaths(id, root).browsers, { recursive: true, force: true });
-  for (const [name, { program, folder }] of Object.entries(await layoutOf(site))) {
+  const layout = await layoutOf(site);
+  for (const name of names) {
+    const { program, folder } = layout[name];
     mkdirSync(dirname(program), { recursive: true });
-    symlinkSync(MACHINE_PROGRAMS[name as MachineBrowser], program);
+    symlinkSync(MACHINE_PROGRAMS[name], program);
     // Without it Playwright takes the folder for half a download.
     writeFileSync(join(folder, 'INSTALLATION_COMPLETE'), '');
   }
@@ -93,10 +122,10 @@ async function layoutOf(site: Site): Promise<z.infer<typeof Layout>> {
  * Starts every program, which shows that the machine has the libraries they need.
  * @returns what Chromium says of itself
  */
-async function versionOf(site: Site): Promise<string> {
+async function versionOf(site: Site, choice: BrowserChoice): Promise<string> {
   const layout = await layoutOf(site);
   await answerOf(site, layout.ffmpeg.program, '-version');
-  await answerOf(site, layout.chromium.program, '--version');
+  if (choice.headlessOnly !== true) await answerOf(site, layout.chromium.program, '--version');
   return answerOf(site, layout['chromium-headless-shell'].program, '--version');
 }
 

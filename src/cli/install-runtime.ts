@@ -13,14 +13,14 @@ import {
   type Runtime,
   type RuntimeRecord,
 } from '../agent/runtimes/index.ts';
-import { COMPILE_CACHE_ENTRY } from '../agent/scripts/index.ts';
+import { COMPILE_CACHE_ENTRY, startErrorIn } from '../agent/scripts/index.ts';
 import { codeOf, ExitCode, FatalError } from '../kit/errors.ts';
 import type { Environment } from '../kit/settings.ts';
-import { installBrowsers, type Browsers } from './install-browsers.ts';
+import { installBrowsers, type BrowserChoice, type Browsers } from './install-browsers.ts';
 import { lockFolder } from './installation-lock.ts';
 import { npmEnvironment, packageEnvironment, runProgram } from './run-program.ts';
 
-export interface InstallOptions {
+export interface InstallOptions extends BrowserChoice {
   log: (line: string) => void;
   /** Chromium and what Playwright needs beside it; without, only scripts that open no page can run. */
   browsers: boolean;
@@ -79,7 +79,7 @@ async function fillCompileCache(
     env: packageEnvironment(env),
     signal: AbortSignal.any([signal, AbortSignal.timeout(SMOKE_TIMEOUT_MS)]),
   });
-  if (code !== 0) log(`runtime ${id}: its compile cache is not filled: ${output.trim().split('\n').at(-1)}`);
+  if (code !== 0) log(`runtime ${id}: its compile cache is not filled: ${startErrorIn(output)}`);
 }
 
 /** @throws FatalError that names the runtimes there are */
@@ -90,14 +90,15 @@ export function assertOffered(id: string, root = RUNTIMES_FOLDER): void {
   throw new FatalError(ExitCode.usage, `there is no runtime '${id}'; there are: ${known}`);
 }
 
-async function bringUp(site: Site, { browsers, force = false }: InstallOptions): Promise<void> {
+async function bringUp(site: Site, options: InstallOptions): Promise<void> {
   const { id, root, log } = site;
+  const { browsers, force = false } = options;
   const before = force ? undefined : readRecord(id, root);
   if (before !== undefined && (!browsers || hasBrowsers(before))) return log(`runtime ${id} is installed`);
   const versions = before ?? (await installPackages(site));
   if (!browsers) return finish(site, versions, NO_BROWSERS);
   try {
-    finish(site, versions, await installBrowsers(site));
+    finish(site, versions, await installBrowsers(site, options));
   } catch (error) {
     finish(site, versions, NO_BROWSERS);
     throw error;

@@ -2,9 +2,9 @@
 /**
  * The `vedette` command. Only this file reads process.env, handles signals and chooses the exit code.
  */
-import { ExitCode, FatalError, messageOf } from '../kit/errors.ts';
+import { codeOf, ExitCode, FatalError, messageOf } from '../kit/errors.ts';
 import { VERSION } from '../kit/version.ts';
-import { parseCommandLine } from './command.ts';
+import { parseCommandLine, type Command } from './command.ts';
 import { commands, findCommand } from './commands.ts';
 import { readEnvironment } from './environment.ts';
 import { commandHelp, overview } from './help.ts';
@@ -21,7 +21,7 @@ async function main(args: readonly string[]): Promise<ExitCode> {
   if (command === undefined) throw unknownCommand(first);
   if (rest.includes('--help') || rest.includes('-h')) return help(first);
   const line = parseCommandLine(command, rest);
-  const run = await command.load();
+  const run = await load(command);
   return run({
     ...line,
     env: readEnvironment(process.env),
@@ -29,10 +29,21 @@ async function main(args: readonly string[]): Promise<ExitCode> {
   });
 }
 
-function help(topic: string | undefined): ExitCode {
+/** An image for agents comes without the packages of the service. */
+async function load(command: Command): ReturnType<Command['load']> {
+  try {
+    return await command.load();
+  } catch (error) {
+    if (codeOf(error) !== 'ERR_MODULE_NOT_FOUND') throw error;
+    const problem = `${command.name} is not part of this installation: ${messageOf(error)}`;
+    throw new FatalError(ExitCode.usage, problem, { cause: error });
+  }
+}
+
+async function help(topic: string | undefined): Promise<ExitCode> {
   const command = topic === undefined ? undefined : findCommand(topic);
   if (topic !== undefined && command === undefined) throw unknownCommand(topic);
-  console.log(command === undefined ? overview() : commandHelp(command));
+  console.log(command === undefined ? overview() : await commandHelp(command));
   return ExitCode.done;
 }
 

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { delimiter, join } from 'node:path';
+import { delimiter, join, resolve as absolute } from 'node:path';
 import type { Environment } from '../kit/settings.ts';
 
 export interface Ended {
@@ -40,14 +40,21 @@ export function npmEnvironment(env: Environment): Environment {
   const own = join('node_modules', '.bin');
   const path = (env['PATH'] ?? '').split(delimiter).filter((folder) => !folder.endsWith(own));
   const { npm_config_prefix: _prefix, npm_config_globalconfig: _config, ...rest } = env;
-  return { ...rest, PATH: path.join(delimiter) };
+  return { ...trusting(rest), PATH: path.join(delimiter) };
+}
+
+/** What the agent trusts: the machine's authorities and those of the file, which may be named from here. */
+function trusting(env: Environment): Environment {
+  const file = env['NODE_EXTRA_CA_CERTS'];
+  const extra = file === undefined ? {} : { NODE_EXTRA_CA_CERTS: absolute(file) };
+  return { NODE_USE_SYSTEM_CA: '1', ...env, ...extra };
 }
 
 /** For code of packages: how the network is reached and what a program needs to run at all. */
 export function packageEnvironment(env: Environment): Environment {
   const network = /^(https?_proxy|no_proxy|all_proxy|node_extra_ca_certs|node_use_system_ca|ssl_cert_\w+)$/i;
   const basic = /^(PATH|HOME|TMPDIR|LANG|TZ)$/;
-  const kept = Object.entries(env).filter(
+  const kept = Object.entries(trusting(env)).filter(
     ([name]) => network.test(name) || basic.test(name) || name.startsWith('PLAYWRIGHT_'),
   );
   return Object.fromEntries(kept);

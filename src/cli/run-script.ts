@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { copyFile, mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { Authorities } from '../agent/authorities/index.ts';
 import { planLanes, readMachine } from '../agent/admission/index.ts';
 import { cancelledReport, faultReport } from '../agent/dispatch/index.ts';
 import { EgressProxy } from '../agent/egress/index.ts';
@@ -30,6 +31,8 @@ export interface ScriptCheck {
   log: Log;
   /** Where the files of the run are kept; a new folder when absent. */
   artifactsDir: string | undefined;
+  /** Where the folder of the run is made; a temporary one when absent. */
+  folder?: string;
 }
 
 /** A file that the run left, or one that was not kept, with the reason. */
@@ -42,7 +45,7 @@ export async function runScriptCheck(
 ): Promise<{ report: TryReport; kept: Kept[] }> {
   hardenSelf();
   requireWalls(check.settings.sandbox, check.log);
-  const dataDir = mkdtempSync(join(tmpdir(), 'vedette-run-'));
+  const dataDir = mkdtempSync(join(check.folder ?? tmpdir(), 'vedette-run-'));
   const egress = check.settings.scriptEgress === 'open' ? null : egressFor(check);
   const room = roomIn(dataDir, check, egress);
   const startedMs = wallMs();
@@ -91,13 +94,16 @@ function egressFor({ settings, log }: ScriptCheck): EgressProxy {
 
 function roomIn(dataDir: string, { settings, log }: ScriptCheck, egress: EgressProxy | null): ScriptRoom {
   const { limitBytes } = planLanes(readMachine(), undefined);
+  const authorities = new Authorities(settings.extraCaCerts);
+  authorities.keepIn(join(dataDir, 'authorities'));
   return new ScriptRoom({
     dataDir,
     places: { browser: 1, multistep: 1, api: 1 },
     memoryOf: (kind) => limitBytes[kind === 'browser' ? 'browser' : 'script'],
     mayWarm: () => false,
     egress,
-    extraCaCerts: settings.extraCaCerts,
+    extraCaCerts: authorities.file,
+    browserAuthorities: () => authorities.browserDatabase(),
     ownSecrets: [],
     folderOf: (resultId) => join(dataDir, resultId),
     log,
@@ -105,7 +111,7 @@ function roomIn(dataDir: string, { settings, log }: ScriptCheck, egress: EgressP
   });
 }
 
-function jobOf({ type, name, spec }: ScriptCheck): Job {
+export function jobOf({ type, name, spec }: Pick<ScriptCheck, 'type' | 'name' | 'spec'>): Job {
   return {
     runId: 1,
     token: 1,

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { isDeepStrictEqual } from 'node:util';
+import { Authorities } from '../agent/authorities/index.ts';
 import { agentSettings } from '../agent/settings.ts';
 import { createEnvironment, execute, type TryReport } from '../checks/execute.ts';
 import { checkSchema, checkTypes, findCheckType, type CheckType } from '../checks/index.ts';
@@ -27,6 +28,8 @@ const RUN_SETTINGS = {
 export async function run({ operands, options, env, shutdown }: Invocation): Promise<ExitCode> {
   const { type, name, spec } = parseCheck(await readText(operands[0]!));
   const { values: settings } = readSettings(RUN_SETTINGS, env);
+  // The request of an API check is made in this process.
+  new Authorities(settings.extraCaCerts).trustHere();
   const artifactsDir = typeof options['artifacts'] === 'string' ? options['artifacts'] : undefined;
   const log = createLog({ level: 'silent', format: 'json', name: 'run' });
   const { report, kept } =

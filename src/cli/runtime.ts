@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { DEFAULT_RUNTIME, offeredRuntimes, readRecord, runtimePaths } from '../agent/runtimes/index.ts';
 import { ExitCode, FatalError } from '../kit/errors.ts';
-import type { Invocation } from './command.ts';
+import type { Invocation, OptionValue } from './command.ts';
+import { BROWSER_SOURCES, type BrowserSource } from './install-browsers.ts';
 import { assertOffered, installRuntime } from './install-runtime.ts';
 
 /** `vedette runtime install` and `vedette runtime list`: what user code runs with. */
@@ -22,16 +23,27 @@ export async function runtime(invocation: Invocation): Promise<ExitCode> {
 async function install(asked: readonly string[], { options, env, shutdown }: Invocation): Promise<ExitCode> {
   const ids = asked.length === 0 ? [DEFAULT_RUNTIME] : asked;
   for (const id of ids) assertOffered(id);
+  const browserSource = browserSourceOf(options['browser-source']);
   for (const id of ids) {
     await installRuntime(id, {
       log: (line) => console.log(line),
       browsers: options['no-browser'] !== true,
+      headlessOnly: options['headless-only'] === true,
+      ...(browserSource === undefined ? {} : { browserSource }),
       force: options['force'] === true,
       env,
       signal: shutdown.drain,
     });
   }
   return ExitCode.done;
+}
+
+function browserSourceOf(asked: OptionValue): BrowserSource | undefined {
+  if (asked === undefined) return undefined;
+  const source = BROWSER_SOURCES.find((each) => each === asked);
+  if (source !== undefined) return source;
+  const known = BROWSER_SOURCES.join(' and ');
+  throw new FatalError(ExitCode.usage, `runtime: --browser-source '${String(asked)}': there are ${known}`);
 }
 
 const HEADINGS = ['RUNTIME', 'NODE', 'PLAYWRIGHT', 'BROWSER', 'STATE'];

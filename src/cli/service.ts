@@ -21,6 +21,6 @@ export async function service({ env, shutdown }: Invocation): Promise<ExitCode> 
   }
   const asked = shutdown.drain.aborted ? Promise.resolve() : once(shutdown.drain, 'abort');
   await Promise.race([asked, running.done]);
-  await running.stop();
+  await running.stop(shutdown.kill);
   return ExitCode.done;
 }

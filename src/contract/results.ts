@@ -78,6 +78,23 @@ export const RunResult = z.object({
 });
 export type RunResult = z.infer<typeof RunResult>;
 
+/** What a result says of a target that nobody could look at; the times, flags and errors are the caller's. */
+export const unobserved = (flags: Partial<RunResult['flags']>) => ({
+  responseTimeMs: null,
+  flags: {
+    hasFailures: false,
+    hasErrors: false,
+    isDegraded: false,
+    isCancelled: false,
+    overMaxResponseTime: false,
+    ...flags,
+  },
+  phases: {},
+  statusCode: null,
+  measured: { eventLoopDelayMs: 0, resolvedAddress: null },
+  detail: {},
+});
+
 /** Most results in one batch; `welcome` says so too. */
 export const MAX_BATCH_ITEMS = 100;
 

@@ -2,8 +2,22 @@ import { z } from 'zod';
 import { FromAgent, FromService } from './messages.ts';
 import { ResultBatch, ResultReceipts } from './results.ts';
 
-/** Protocol numbers that this build speaks, both ends. The service serves N and N-1. */
-export const PROTOCOL = { min: 1, max: 1 } as const;
+/** Protocols from `min` to `max`. */
+export interface ProtocolRange {
+  readonly min: number;
+  readonly max: number;
+}
+/**
+ * What this build speaks, both ends: the newest and, once there are two, the one before. So agents may
+ * be a protocol behind the service while it is upgraded, or ahead of it. Additions need no new number:
+ * fields and messages that an end does not know are ignored by it. A number is for what is not that.
+ */
+export const PROTOCOL: ProtocolRange = { min: 1, max: 1 };
+/** The newest that both ends speak; undefined when there is none. */
+export function commonProtocol(a: ProtocolRange, b: ProtocolRange): number | undefined {
+  const newest = Math.min(a.max, b.max);
+  return newest < Math.max(a.min, b.min) ? undefined : newest;
+}
 export const SUBPROTOCOL = 'agent.v1.json';
 /** Largest control frame either side accepts, bytes. */
 export const MAX_FRAME_BYTES = 1024 * 1024;

@@ -56,11 +56,15 @@ export function readSettings<S extends Settings>(
     }
     values[key] = parsed.data;
   }
+  return { values: values as ValuesOf<S>, warnings: unknownNames(settings, env, ownPrefixes) };
+}
+
+/** A warning for every name with one of these prefixes that no setting claims. */
+export function unknownNames(settings: Settings, env: Environment, ownPrefixes: readonly string[]): string[] {
   const known = Object.values(settings).flatMap(({ name }) => [name, `${name}_FILE`]);
-  const warnings = Object.keys(env)
+  return Object.keys(env)
     .filter((name) => ownPrefixes.some((prefix) => name.startsWith(prefix)) && !known.includes(name))
     .map((name) => `${name} is not a setting; the nearest is ${nearest(name, known)}`);
-  return { values: values as ValuesOf<S>, warnings };
 }
 
 function rawValue(name: string, env: Environment): string | undefined {

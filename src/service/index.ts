@@ -5,9 +5,11 @@
  */
 import { join } from 'node:path';
 import type { FastifyInstance } from 'fastify';
+import { sleep } from '../kit/clock.ts';
 import { codeOf, ExitCode, FatalError, messageOf } from '../kit/errors.ts';
 import type { Log } from '../kit/log.ts';
 import { supervise } from '../kit/supervise.ts';
+import { isOlder, VERSION } from '../kit/version.ts';
 import { agentMetrics, createAgentGateway, type AgentGateway } from './agents/index.ts';
 import { createJanitor, openBlobs } from './blobs/index.ts';
 import { createServer, Metrics } from './http/index.ts';
@@ -38,8 +40,11 @@ export interface RunningService {
   port: number;
   /** The account and the key that the first start made; absent on later starts. */
   bootstrap?: Bootstrap;
-  /** Sends agents away, lets answers under way end and closes the store. */
-  stop(): Promise<void>;
+  /**
+   * Turns unready, serves on for SERVICE_DRAIN_SECONDS or until `hurry` aborts, then sends agents away,
+   * lets answers under way end and closes the store.
+   */
+  stop(hurry?: AbortSignal): Promise<void>;
   /** Settles when the service has stopped; rejects when it stopped by its own fault. */
   done: Promise<void>;
 }
@@ -50,6 +55,7 @@ export async function startService(
   options: StartOptions,
 ): Promise<RunningService> {
   const { log } = options;
+  warnOfLockout(settings, log);
   const store = await openStore({
     databaseUrl: settings.databaseUrl,
     dataDir: settings.dataDir,
@@ -57,7 +63,7 @@ export async function startService(
     log,
   });
   try {
-    const blobs = await openBlobs(settings.blobStore ?? `file:${join(settings.dataDir, 'blobs')}`);
+    const blobs = await openBlobs(settings.blobStore ?? `file:${join(settings.dataDir, 'blobs')}`, settings);
     const made = await bootstrap(
       { store },
       { accountId: settings.bootstrapAccountId, apiKey: settings.bootstrapApiKey },
@@ -75,11 +81,17 @@ export async function startService(
   }
 }
 
+function warnOfLockout({ minAgentVersion }: ServiceSettings, log: Log): void {
+  if (minAgentVersion === undefined || !isOlder(VERSION, minAgentVersion)) return;
+  log.warn({ minAgentVersion, version: VERSION }, 'MIN_AGENT_VERSION refuses agents of this release too');
+}
+
 /** What has to be closed. */
 interface Open {
   context: ServiceContext;
   gateway: AgentGateway;
   server: FastifyInstance;
+  leaving: AbortController;
   stopping: AbortController;
 }
 
@@ -89,6 +101,7 @@ async function open(
   settings: ServiceSettings,
   metrics: Metrics,
 ): Promise<RunningService> {
+  const leaving = new AbortController();
   const stopping = new AbortController();
   const stopLoops = new AbortController();
   let url = '';
@@ -100,13 +113,17 @@ async function open(
   };
   const loads = createLoads(context);
   metrics.watch(loads);
-  const gateway = createAgentGateway(context, { metrics: agentMetrics(metrics.registry) });
+  const gateway = createAgentGateway(context, {
+    metrics: agentMetrics(metrics.registry),
+    minAgentVersion: settings.minAgentVersion,
+  });
   const scheduler = createScheduler(context);
   const janitor = createJanitor(context, settings.rawRetentionDays);
   const server = createServer(context, {
     metrics,
     metricsToken: settings.metricsToken,
     rateLimitPerMinute: settings.rateLimitPerMinute,
+    leaving: leaving.signal,
     stopping: stopping.signal,
   });
   gateway.mount(server);
@@ -121,6 +138,7 @@ async function open(
     context,
     gateway,
     server,
+    leaving,
     stopping,
   });
   // Whoever awaits `done` or `stop` hears of a failure; nobody has to.
@@ -130,7 +148,10 @@ async function open(
     url,
     port,
     done,
-    stop: async () => {
+    stop: async (hurry) => {
+      leaving.abort();
+      const enough = AbortSignal.any([stopping.signal, ...(hurry === undefined ? [] : [hurry])]);
+      await sleep(settings.drainSeconds * 1000, enough).catch(() => undefined);
       stopping.abort();
       stopLoops.abort();
       await done;
@@ -141,11 +162,12 @@ async function open(
 /** Runs the loops; when they have ended, for whatever reason, closes everything in order. */
 async function untilStopped(
   loops: Promise<void>,
-  { context, gateway, server, stopping }: Open,
+  { context, gateway, server, leaving, stopping }: Open,
 ): Promise<void> {
   try {
     await loops;
   } finally {
+    leaving.abort();
     stopping.abort();
     await gateway.goAway();
     await close(server);

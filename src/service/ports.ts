@@ -2,7 +2,7 @@ import type { Kysely, Transaction } from 'kysely';
 import type { JobClass } from '../checks/index.ts';
 import type { RunResult, ResultReceipt, RunRef, Job, HeldRun, Timing } from '../contract/index.ts';
 import type { Log } from '../kit/log.ts';
-import type { BlobFolder } from './blobs/index.ts';
+import type { BlobStore } from './blobs/index.ts';
 import type { Database } from './store/schema.ts';
 
 /** How the rooms of the service know one another. Only service/index.ts constructs them. */
@@ -117,7 +117,7 @@ export interface ServiceContext {
   store: Store;
   queue: Queue;
   /** The bytes of artifacts. */
-  blobs: BlobFolder;
+  blobs: BlobStore;
   timing: Timing;
   log: Log;
   /** Address under which clients reach the service, for links in answers; no trailing slash. */

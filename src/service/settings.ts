@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { DEFAULT_TIMING, type Timing } from '../contract/index.ts';
 import { isUuid } from '../kit/ids.ts';
 import { logSettings } from '../kit/log.ts';
-import { httpUrl, integer, setting, type ValuesOf } from '../kit/settings.ts';
+import { httpUrl, integer, setting, switchValue, type ValuesOf } from '../kit/settings.ts';
 
 /** Names with this prefix that no setting claims are warned about. */
 export const SERVICE_PREFIXES = ['SERVICE_'] as const;
@@ -27,7 +27,31 @@ export const serviceSettings = {
   }),
   blobStore: setting('BLOB_STORE', z.string().min(1).optional(), {
     default: '`file:` and `blobs` in `SERVICE_DATA_DIR`',
-    meaning: 'Where artifacts (screenshots, traces, videos) are kept: `file:DIR`, shared by all replicas.',
+    meaning:
+      'Where artifacts (screenshots, traces, videos) are kept, shared by all replicas: `file:DIR`, or `s3://BUCKET/PREFIX` in an S3-compatible store.',
+  }),
+  s3Endpoint: setting('S3_ENDPOINT', httpUrl().optional(), {
+    default: 'Amazon S3',
+    meaning: 'Address of the S3-compatible store.',
+  }),
+  s3Region: setting(
+    'S3_REGION',
+    z
+      .string()
+      .regex(/^[a-z0-9-]{1,40}$/, 'a region such as eu-central-1 is allowed')
+      .default('us-east-1'),
+    { default: 'us-east-1', meaning: 'Region of the bucket; stores other than Amazon S3 seldom mind.' },
+  ),
+  s3AccessKeyId: setting('S3_ACCESS_KEY_ID', z.string().min(1).optional(), {
+    meaning: 'Access key that may list, read, write and delete objects of the bucket.',
+  }),
+  s3SecretAccessKey: setting('S3_SECRET_ACCESS_KEY', z.string().min(1).optional(), {
+    meaning: 'Secret of the access key.',
+    secret: true,
+  }),
+  s3ForcePathStyle: setting('S3_FORCE_PATH_STYLE', switchValue().optional(), {
+    default: 'on with `S3_ENDPOINT`',
+    meaning: 'on: the bucket stands in the path of addresses; off: before the host name.',
   }),
   port: setting('SERVICE_PORT', integer(0, 65_535).default(3000), {
     default: '3000',
@@ -53,10 +77,26 @@ export const serviceSettings = {
     default: '360',
     meaning: 'Seconds that a run waits for an agent before it ends as TIMED_OUT.',
   }),
+  drainSeconds: setting('SERVICE_DRAIN_SECONDS', integer(0, 600).default(0), {
+    default: '0',
+    meaning:
+      'At a stop, seconds between readiness 503 and the end of service: what a load balancer takes to look away.',
+  }),
   rateLimitPerMinute: setting('RATE_LIMIT_PER_MINUTE', integer(0, 1_000_000).default(0), {
     default: 'off',
     meaning: 'Requests that one API key may make in a minute; 0 sets no limit.',
   }),
+  minAgentVersion: setting(
+    'MIN_AGENT_VERSION',
+    z
+      .string()
+      .regex(/^\d+\.\d+\.\d+$/, 'a version such as 1.2.3 is allowed')
+      .optional(),
+    {
+      default: 'any',
+      meaning: 'Agents of older versions get no work: they end what they have and are refused.',
+    },
+  ),
   metricsToken: setting(
     'METRICS_TOKEN',
     z

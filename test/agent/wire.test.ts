@@ -282,6 +282,26 @@ describe.each(['socket', 'poll'] as const)('over %s', (kind) => {
     expect(s.service.said.findLast(({ t }) => t === 'renew')).toBeDefined();
   });
 
+  test('refused for its version it says so, delivers what it has, and comes again', async () => {
+    await using s = await scene();
+    const job = standInJob({ sleepMs: 300 });
+    s.service.offer(job);
+    await s.service.heard('accept');
+    const reason = 'agent 0.1.0 is too old for this service: upgrade it to 1.4.0 or newer';
+    (await s.service.session()).close(CloseCode.upgradeRequired, reason);
+    expect(JSON.parse(await untilHealth(s.agent, 503))).toMatchObject({
+      reason: `the service refuses this agent: ${reason}`,
+    });
+    expect(JSON.parse((await s.agent.health('/health')).text)).toMatchObject({
+      connection: { status: 'refused', lastError: reason },
+    });
+    expect((await s.agent.health('/-/liveness')).status).toBe(200);
+    expect((await s.service.resultOf(job)).runId).toBe(job.runId);
+    // The first of the slow tries is within 5 s.
+    await s.service.session(({ closed }) => !closed);
+    await untilHealth(s.agent, 200);
+  });
+
   test('drain past its time: the run is given back', async () => {
     await using s = await scene({ timing: TIMING }, { AGENT_DRAIN_TIMEOUT: '0' });
     const job = standInJob(LONG);

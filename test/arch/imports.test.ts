@@ -23,12 +23,14 @@ const FLOORS: Readonly<Record<string, readonly string[]>> = {
 const HOMES: Readonly<Record<string, readonly string[]>> = {
   'node:child_process': ['agent/sandbox/', 'agent/suites/child/', 'checks/icmp/', 'cli/'],
   'node:worker_threads': ['service/store/'],
-  'node:sqlite': ['agent/spool/', 'service/store/'],
+  'node:sqlite': ['agent/authorities/browser-database.ts', 'agent/spool/', 'service/store/'],
   pg: ['service/store/'],
   '@electric-sql/pglite': ['service/store/'],
   kysely: ['service/store/', 'service/queue/', 'service/scheduler/', 'service/ports.ts'],
   fastify: ['service/'],
   ws: ['agent/connection/', 'service/agents/'],
+  aws4fetch: ['service/blobs/'],
+  undici: ['service/blobs/'],
   dotenv: ['cli/'],
 };
 
@@ -84,7 +86,13 @@ function complaint({ file, target }: Import): string | undefined {
     : (floorComplaint(file, to) ?? roomComplaint(file, to));
 }
 
+const { devDependencies } = JSON.parse(readFileSync(join(src, '../package.json'), 'utf8')) as {
+  devDependencies: Record<string, string>;
+};
+
 function homeComplaint(file: string, target: string): string | undefined {
+  // What is published and what the images hold comes without them.
+  if (Object.hasOwn(devDependencies, target)) return `${target} is only there for development`;
   const home = Object.entries(HOMES).find(([name]) => target === name || target.startsWith(`${name}/`));
   return home === undefined || isAt(file, home[1]) ? undefined : `${target} belongs to ${home[1].join(', ')}`;
 }
@@ -126,6 +134,7 @@ describe('the import rule', () => {
     ['kit/log.ts', '../checks/index.ts', 'kit may not import checks'],
     ['agent/dispatch/lane.ts', '../spool/file.ts', 'agent/spool is entered by its index.ts'],
     ['checks/url/run.ts', '../api/run.ts', 'only the registry imports a check type, not checks/url/run.ts'],
+    ['cli/main.ts', 'vitest', 'vitest is only there for development'],
     ['service/http/index.ts', 'pg', 'pg belongs to service/store/'],
     ['agent/dispatch/index.ts', 'node:child_process', /belongs to agent\/sandbox/],
   ])('refuses %s importing %s', (file, target, why) => {

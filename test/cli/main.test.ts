@@ -39,3 +39,23 @@ describe('vedette', () => {
     expect(code).toBe(2);
   });
 });
+
+describe('vedette help', () => {
+  test.each(['up', 'agent', 'service', 'doctor', 'run', 'runtime'])(
+    'for %s, asked in both ways',
+    async (name) => {
+      const { code, stdout } = await runVedette([name, '--help']);
+      expect(stdout).toMatch(new RegExp(`^Usage: vedette ${name}\\b`));
+      expect(stdout.split('\n').filter((line) => line.length > 200)).toEqual([]);
+      expect(await runVedette(['help', name])).toEqual({ code: 0, stdout, stderr: '' });
+      expect(code).toBe(0);
+    },
+  );
+
+  test('agent: options, examples, exit codes, and every setting', async () => {
+    const { stdout } = await runVedette(['help', 'agent']);
+    for (const part of ['--once[=N]', 'Examples:', 'Exit code:', '  API_KEY (required)\n', '  NO_PROXY\n']) {
+      expect(stdout).toContain(part);
+    }
+  });
+});

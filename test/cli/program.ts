@@ -13,13 +13,18 @@ export interface Program {
   readonly ended: Promise<number | string>;
 }
 
+export interface Surroundings {
+  env?: Record<string, string>;
+  cwd?: string;
+  /** A command to start it by: `['ip', 'netns', 'exec', …]`. */
+  within?: readonly string[];
+}
+
 /** Starts `vedette` with nothing of this process's environment but what it needs to run. */
-export function vedette(
-  args: readonly string[],
-  options: { env?: Record<string, string>; cwd?: string } = {},
-): Program {
+export function vedette(args: readonly string[], options: Surroundings = {}): Program {
   const { PATH = '', HOME = '' } = process.env;
-  const child = spawn(process.execPath, [main, ...args], {
+  const [file = '', ...rest] = [...(options.within ?? []), process.execPath, main, ...args];
+  const child = spawn(file, rest, {
     stdio: ['pipe', 'pipe', 'pipe'],
     env: { PATH, HOME, ...options.env },
     ...(options.cwd === undefined ? {} : { cwd: options.cwd }),
@@ -35,7 +40,7 @@ export function vedette(
 /** Runs `vedette` to its end. */
 export async function runVedette(
   args: readonly string[],
-  options: { env?: Record<string, string>; cwd?: string; input?: string } = {},
+  options: Surroundings & { input?: string } = {},
 ): Promise<{ code: number | string; stdout: string; stderr: string }> {
   const program = vedette(args, options);
   program.child.stdin?.end(options.input ?? '');

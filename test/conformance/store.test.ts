@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Topic } from '../../src/service/ports.ts';
+import type { Store, Topic } from '../../src/service/ports.ts';
 import { removeOldRows } from '../../src/service/queue/upkeep.ts';
 import { dropOldPartitions } from '../../src/service/store/partitions.ts';
 import { engines } from '../support/databases.ts';
@@ -80,6 +80,23 @@ describe.each(engines())('store on $name', (engine) => {
       expect(await db.selectFrom(table).selectAll().execute()).toEqual([]);
     }
     await store.close();
+  });
+
+  test('of a newer build is used as it is, unless that took something away', async () => {
+    const place = await engine.fresh();
+    const store = await place.open();
+    const step = async ({ db }: Store, name: string): Promise<unknown> =>
+      sql`insert into kysely_migration (name, timestamp) values (${name}, '2027')`.execute(db);
+    await step(store, '9998-more');
+    await store.close();
+    const behind = await place.open();
+    expect(await behind.db.selectFrom('location_load').selectAll().execute()).toEqual([]);
+    await step(behind, '9999-less-contract');
+    await behind.close();
+    await expect(place.open()).rejects.toMatchObject({
+      exitCode: 78,
+      message: expect.stringContaining('9999-less-contract'),
+    });
   });
 
   test('rolls a failed transaction back and goes on', async () => {

@@ -23,7 +23,7 @@ const isRoot = process.getuid?.() === 0;
 const AS_USER = ['setpriv', '--reuid', '1000', '--regid', '1000', '--clear-groups'];
 const RESTRICTED = ['--init', '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges', '--read-only'];
 
-export const SETTINGS: readonly Setting[] = [
+export const ON_THE_HOST: readonly Setting[] = [
   {
     name: 'host as root',
     isRoot: true,
@@ -35,6 +35,9 @@ export const SETTINGS: readonly Setting[] = [
     lacks: () => (isRoot ? unreachable() : process.getuid?.() === undefined ? 'no user ids here' : undefined),
     command: () => [...(isRoot ? AS_USER : []), process.execPath, BATTERY],
   },
+];
+
+export const IN_DOCKER: readonly Setting[] = [
   { name: 'docker as root', isRoot: true, lacks: ensureBaseImage, command: () => inDocker([], '0:0') },
   { name: 'docker, default', lacks: ensureBaseImage, command: () => inDocker([]) },
   {

@@ -80,7 +80,8 @@ describe('GET /v1/private-locations/{id}/metrics', () => {
     const day = (n: number): string => hours(n * 24).slice(0, 10);
     const [now, nowMs] = [Math.floor(Date.now() / 1000), Date.now()];
     for (const [from, to] of [
-      [day(0), day(1)],
+      [day(0), day(0)],
+      [day(-14), day(0)],
       [hours(-1).replace('Z', '+00:00'), hours(1).replace('Z', '+00:00')],
       [now - 60, now + 60],
       [nowMs - 60_000, nowMs + 60_000],

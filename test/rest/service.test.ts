@@ -207,6 +207,23 @@ describe('a service', () => {
     await expect(fetch(`${service.url}/health`)).rejects.toThrow('fetch failed');
   });
 
+  test('serves on while it is unready, for as long as a balancer needs or until it is hurried', async () => {
+    const service = await startTestService({ SERVICE_DRAIN_SECONDS: '600' });
+    const { key } = await service.location();
+    const agent = await startAgent(service.url, key);
+    const hurry = new AbortController();
+    const stopped = service.service.stop(hurry.signal);
+    expect((await fetch(`${service.url}/-/readiness`)).status).toBe(503);
+    expect((await fetch(`${service.url}/-/liveness`)).status).toBe(200);
+    expect((await service.get('/v1/checks')).status).toBe(200);
+    const early = await startAgent(service.url, (await service.location()).key);
+    hurry.abort();
+    await stopped;
+    expect([await agent.closed, await early.closed]).toMatchObject([{ code: 4503 }, { code: 4503 }]);
+    await expect(fetch(`${service.url}/health`)).rejects.toThrow('fetch failed');
+    await service.stop();
+  });
+
   test('limits the requests of a key when told to', async () => {
     const service = await startTestService({ RATE_LIMIT_PER_MINUTE: '3' });
     const statuses = [];

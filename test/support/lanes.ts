@@ -6,13 +6,16 @@ import { provision } from './provision.ts';
 import type { Tally } from './tally.ts';
 
 /**
- * `npm run check` and `npm test`. Check needs no service and takes seconds; test adds everything that
- * talks to real processes on this machine.
+ * `npm run check`, `npm test` and `npm run test:image`. Check needs no service and takes seconds; test adds
+ * everything that talks to real processes on this machine; image builds the images and tries them, and
+ * the chart.
  *
- *   node test/support/lanes.ts check|test [vitest arguments]
+ *   node test/support/lanes.ts check|test|image [vitest arguments]
  */
 const root = join(import.meta.dirname, '../..');
 const QUICK_PROJECTS = ['unit', 'arch', 'contract'];
+/** What is shipped, images and chart: minutes of building, so a lane of its own. */
+const SHIPPED = ['image', 'helm'];
 const running = new Set<ReturnType<typeof spawn>>();
 const stop = new AbortController();
 
@@ -121,7 +124,19 @@ async function test(vitestArgs: readonly string[]): Promise<boolean> {
   if (stop.signal.aborted) return false;
   // One after the other: tests with deadlines should not compete with a compiler for two cores.
   const tools = await Promise.all(TOOLS.map(runTool));
-  return conclude('all tests', await runVitest(vitestArgs), tools);
+  return conclude(
+    'all tests',
+    await runVitest([...SHIPPED.flatMap((name) => ['--project', `!${name}`]), ...vitestArgs]),
+    tools,
+  );
+}
+
+async function image(vitestArgs: readonly string[]): Promise<boolean> {
+  return conclude(
+    'the tests of images and chart',
+    await runVitest([...SHIPPED.flatMap((name) => ['--project', name]), ...vitestArgs]),
+    [],
+  );
 }
 
 function conclude(what: string, verdict: Verdict, tools: readonly boolean[]): boolean {
@@ -145,6 +160,12 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   });
 }
 
-const [lane, ...rest] = process.argv.slice(2);
-const ok = lane === 'check' ? await check() : await test(rest);
+const LANES: Readonly<Record<string, (vitestArgs: readonly string[]) => Promise<boolean>>> = {
+  check,
+  test,
+  image,
+};
+
+const [lane = 'test', ...rest] = process.argv.slice(2);
+const ok = await LANES[lane]!(rest);
 process.exitCode ??= ok ? 0 : 1;

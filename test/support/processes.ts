@@ -61,7 +61,7 @@ async function untilReady(process: VedetteProcess, url: string): Promise<void> {
         if (process.child.exitCode !== null) throw new Error(`exit code ${process.child.exitCode}`);
         return (await statusOf(url)) === 200;
       },
-      30_000,
+      60_000,
       url,
     );
   } catch (error) {

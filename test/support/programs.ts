@@ -9,11 +9,16 @@ import { describe, test } from 'vitest';
 const PACKAGES: Readonly<Record<string, string>> = {
   curl: 'curl',
   dig: 'bind9-dnsutils',
+  go: 'golang-go',
+  dnsmasq: 'dnsmasq-base',
+  faketime: 'faketime',
   ip: 'iproute2',
   named: 'bind9',
   nginx: 'nginx-light',
   openssl: 'openssl',
   ping: 'iputils-ping',
+  setpriv: 'util-linux',
+  promtool: 'prometheus',
   tinyproxy: 'tinyproxy-bin',
   unshare: 'util-linux',
 };

@@ -14,8 +14,10 @@ const PACKAGES: Readonly<Record<string, string>> = {
   'iputils-ping': 'the ping program',
   iproute2: 'network namespaces',
   openssl: 'comparison with s_client',
+  prometheus: 'alerts of the chart',
   curl: 'comparison with curl',
   tinyproxy: 'an HTTP proxy',
+  faketime: 'a clock that is wrong',
   chromium: 'browser checks',
   'chromium-headless-shell': 'browser checks',
   ffmpeg: 'videos of browser checks',
@@ -26,6 +28,7 @@ const SERVICES: Readonly<Record<string, string>> = {
   'nginx-light': 'nginx',
   bind9: 'named',
   postgresql: 'postgresql',
+  prometheus: 'prometheus',
   tinyproxy: 'tinyproxy',
 };
 

@@ -17,6 +17,7 @@ export const STAND_IN_RUNTIME: Runtime = {
   playwrightVersion: '0.0.0',
   browsers: join(root, 'test/support'),
   browserFolders: [],
+  hasWholeChromium: false,
   flags: [],
 };
 

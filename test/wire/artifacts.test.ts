@@ -15,7 +15,7 @@ import {
   type Job,
 } from '../../src/contract/index.ts';
 import { newId } from '../../src/kit/ids.ts';
-import { createJanitor, openBlobs, type BlobFolder } from '../../src/service/blobs/index.ts';
+import { createJanitor, openBlobs, type BlobStore } from '../../src/service/blobs/index.ts';
 import type { Store } from '../../src/service/ports.ts';
 import { artifactId, artifacts, openStore } from '../../src/service/store/index.ts';
 import { silentLog } from '../support/databases.ts';
@@ -27,7 +27,7 @@ const blobDir = join(dataDir, 'blobs');
 let store: Store;
 let replica: Replica;
 let second: Replica;
-let blobs: BlobFolder;
+let blobs: BlobStore;
 
 beforeAll(async () => {
   store = await openStore({ dataDir, log: silentLog });
@@ -391,11 +391,9 @@ describe('the janitor', () => {
 
 test('another kind of blob store, or a folder that cannot be, is refused in a sentence', async () => {
   await expect(openBlobs('s3://bucket')).rejects.toThrow(
-    'BLOB_STORE=s3://bucket: this version keeps artifacts in a folder; file:DIR is allowed',
+    'BLOB_STORE=s3://bucket: S3_ACCESS_KEY_ID and S3_SECRET_ACCESS_KEY are needed with it',
   );
-  await expect(openBlobs('ftp:x')).rejects.toThrow(
-    'BLOB_STORE=ftp:x: the kind is unknown; file:DIR is allowed',
-  );
+  await expect(openBlobs('ftp:x')).rejects.toThrow('BLOB_STORE=ftp:x: file:DIR or s3://BUCKET');
   const file = join(dataDir, 'a-file');
   writeFileSync(file, '');
   await expect(openBlobs(`file:${file}`)).rejects.toThrow(

@@ -4,7 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fastify, { type FastifyInstance } from 'fastify';
 import { Registry } from 'prom-client';
-import { DEFAULT_TIMING, type Job, type RunResult, type Timing } from '../../src/contract/index.ts';
+import {
+  DEFAULT_TIMING,
+  type Job,
+  type ProtocolRange,
+  type RunResult,
+  type Timing,
+} from '../../src/contract/index.ts';
 import { derivedId, hashSecret, maskSecret, newId, newSecret } from '../../src/kit/ids.ts';
 import {
   agentMetrics,
@@ -33,6 +39,8 @@ export async function startReplica(
   options: {
     timing?: Partial<Timing>;
     limits?: Partial<GatewayLimits>;
+    protocol?: ProtocolRange;
+    minAgentVersion?: string;
     queue?: (queue: Queue) => Queue;
     /** Folder of artifacts, which replicas share; one of its own without. */
     blobDir?: string;
@@ -47,6 +55,8 @@ export async function startReplica(
   const registry = new Registry();
   const gateway = createAgentGateway(context, {
     metrics: agentMetrics(registry),
+    minAgentVersion: options.minAgentVersion,
+    ...(options.protocol && { protocol: options.protocol }),
     limits: { claimEveryMs: 200, ...options.limits },
   });
   const app = fastify();

@@ -330,7 +330,7 @@ describe.each(carriers)('a session over the %s', (_kind, connect) => {
     const agent = await connect(replica.url, place.key, hello({ protocol: { min: 2, max: 3 } }));
     const { code, reason } = await within(2000, agent.closed, 'the close');
     expect(code).toBe(4426);
-    expect(reason).toBe('this service speaks protocol 1 to 1, the agent 2 to 3');
+    expect(reason).toBe('this service speaks protocol 1 to 1, the agent 2 to 3: upgrade the service');
   });
 
   test('survives unknown types and answers unreadable messages, the tenth by closing', async () => {

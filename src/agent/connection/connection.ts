@@ -3,6 +3,7 @@ import { CloseCode, PROTOCOL, type FromAgent, type RunRef } from '../../contract
 import { backoffMs, monoMs, sleep, wallMs } from '../../kit/clock.ts';
 import { ExitCode, FatalError } from '../../kit/errors.ts';
 import { maskSecret, newId } from '../../kit/ids.ts';
+import { isOlder } from '../../kit/version.ts';
 import type { Log } from '../../kit/log.ts';
 import type { Recorder, ReleaseReason, RunHolder, ServiceLink } from '../ports.ts';
 import { TransportChoice } from './choice.ts';
@@ -20,7 +21,7 @@ import {
 import { openPoll } from './poll-link.ts';
 import type { ServiceClient } from './service-client.ts';
 import { Session, type WelcomeData } from './session.ts';
-import { openSocket, socketOpens } from './socket-link.ts';
+import { openSocket, trySocket } from './socket-link.ts';
 
 export interface ConnectionOptions {
   client: ServiceClient;
@@ -279,7 +280,7 @@ export class Connection implements ServiceLink {
     while (!signal.aborted) {
       await sleep(this.#choice.retrySocketMs ?? 0, signal).catch(() => {});
       if (signal.aborted) return;
-      if (await socketOpens(client, linkTiming, signal)) {
+      if ((await trySocket(client, linkTiming, signal)) === null) {
         this.#choice.useSocket();
         over.abort(new Error('a socket passes again'));
         return;
@@ -287,16 +288,4 @@ export class Connection implements ServiceLink {
       this.#choice.usePoll();
     }
   }
-}
-
-/** Compares dotted numbers; what does not look like one is never older. */
-function isOlder(version: string, than: string): boolean {
-  const parts = (text: string): number[] =>
-    (/^v?(\d+(?:\.\d+)*)/.exec(text)?.[1] ?? '').split('.').map(Number);
-  const [mine, wanted] = [parts(version), parts(than)];
-  for (let i = 0; i < Math.max(mine.length, wanted.length); i++) {
-    const difference = (mine[i] ?? 0) - (wanted[i] ?? 0);
-    if (difference !== 0) return difference < 0;
-  }
-  return false;
 }

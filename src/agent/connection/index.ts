@@ -5,6 +5,7 @@
  * and may speak at any time; what a broken link loses is repaired by the inventory of the next hello.
  */
 export { Connection, type ConnectionOptions, type ConnectionState } from './connection.ts';
-export type { LinkTiming } from './link.ts';
+export { isRefusal, LINK_TIMING, type Closed, type LinkTiming } from './link.ts';
 export { ServiceClient } from './service-client.ts';
-export { proxyFor, type ProxySettings } from './proxy.ts';
+export { trySocket } from './socket-link.ts';
+export { openTunnel } from './tunnel.ts';

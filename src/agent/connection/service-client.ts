@@ -2,7 +2,7 @@ import type { Agent, AgentOptions, ClientRequest, IncomingMessage } from 'node:h
 import * as https from 'node:https';
 import { Agent as PlainAgent, request } from '../../kit/node-http.ts';
 import type { Reply } from '../ports.ts';
-import { proxyFor, type ProxySettings } from './proxy.ts';
+import { proxyFor, type ProxySettings } from '../../kit/proxies.ts';
 import { tunnelAgent } from './tunnel.ts';
 
 /** A reply of the service never needs more; a longer one is cut off as a fault. */

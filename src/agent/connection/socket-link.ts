@@ -58,12 +58,15 @@ export async function openSocket(
   return link;
 }
 
-/** True when a socket to the service opens; it is closed at once. */
-export async function socketOpens(
+/**
+ * Opens a socket to the service and closes it at once.
+ * @returns why none opens; null when one does
+ */
+export async function trySocket(
   client: ServiceClient,
   timing: LinkTiming,
   signal: AbortSignal,
-): Promise<boolean> {
+): Promise<Closed | null> {
   const socket = new WebSocket(client.url(CONNECT_PATH).replace(/^http/, 'ws'), SUBPROTOCOL, {
     headers: client.headers,
     agent: client.fresh,
@@ -73,9 +76,9 @@ export async function socketOpens(
   socket.on('error', () => {});
   try {
     await opened(socket, signal);
-    return true;
-  } catch {
-    return false;
+    return null;
+  } catch (error) {
+    return openError(error).closed;
   } finally {
     socket.close(ENDED);
   }

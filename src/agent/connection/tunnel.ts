@@ -47,7 +47,8 @@ function addressOf(options: http.ClientRequestArgs): string {
   return `${host.includes(':') ? `[${host}]` : host}:${options.port ?? 443}`;
 }
 
-function openTunnel(proxy: URL, address: string, done: Done): void {
+/** Asks the proxy for a way to `address`, host:port. */
+export function openTunnel(proxy: URL, address: string, done: Done): void {
   const ask = (proxy.protocol === 'https:' ? https.request : request)({
     host: proxy.hostname.replace(/^\[|\]$/g, ''),
     port: proxy.port || (proxy.protocol === 'https:' ? 443 : 80),

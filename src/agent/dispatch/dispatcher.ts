@@ -30,6 +30,10 @@ export interface DispatcherOptions {
   total: number;
   /** Runs at once, by what they need. */
   places: Readonly<Record<JobClass, number>>;
+  /** Runs in all; without a limit when absent. */
+  most?: number;
+  /** The last of them has begun. */
+  onMost?: () => void;
   checkTypes: ReadonlySet<string>;
   classOf(job: Job): JobClass;
   /** Of `wanted` places, how many may be filled now, and why not all. */
@@ -72,6 +76,7 @@ export class Dispatcher implements RunHolder {
   /** A jump of the clocks that nobody has explained yet, ms, and until when we wait for that. */
   #unsure: { jumpMs: number; untilMs: number } | undefined;
   #shortestLeaseMs = Infinity;
+  #begun = 0;
   readonly #running: Record<JobClass, number> = { light: 0, script: 0, browser: 0, suite: 0 };
   #wasOpen = '';
   #idle = Promise.withResolvers<void>();
@@ -104,6 +109,10 @@ export class Dispatcher implements RunHolder {
   get running(): number {
     return this.#runs.size;
   }
+  /** Runs that were begun so far. */
+  get begun(): number {
+    return this.#begun;
+  }
   /** Runs under way, by what they need. */
   get runningByClass(): Readonly<Record<JobClass, number>> {
     return this.#running;
@@ -116,8 +125,8 @@ export class Dispatcher implements RunHolder {
   }
 
   #left(kind: JobClass): number {
-    const { places, total } = this.#options;
-    return Math.min(places[kind] - this.#running[kind], total - this.#runs.size);
+    const { places, total, most = Infinity } = this.#options;
+    return Math.min(places[kind] - this.#running[kind], total - this.#runs.size, most - this.#begun);
   }
 
   held(): HeldRun[] {
@@ -297,6 +306,7 @@ export class Dispatcher implements RunHolder {
     this.#running[kind]++;
     this.#options.recorder.tryStarted(job.checkType);
     void this.#carryOut(run);
+    if (++this.#begun === this.#options.most) this.#options.onMost?.();
   }
 
   #end(run: Run, ending: Ending): void {

@@ -1,5 +1,5 @@
 import type { TryReport } from '../../checks/execute.ts';
-import { RunResult, type Job } from '../../contract/index.ts';
+import { RunResult, unobserved, type Job } from '../../contract/index.ts';
 import { wallMs } from '../../kit/clock.ts';
 import { derivedId } from '../../kit/ids.ts';
 import type { Finished } from '../ports.ts';
@@ -44,19 +44,7 @@ function blankReport(
   return {
     startedAt: new Date(startedWallMs).toISOString(),
     stoppedAt: new Date(wallMs()).toISOString(),
-    responseTimeMs: null,
-    flags: {
-      hasFailures: false,
-      hasErrors: false,
-      isDegraded: false,
-      isCancelled: false,
-      overMaxResponseTime: false,
-      ...flags,
-    },
+    ...unobserved(flags),
     errors,
-    phases: {},
-    statusCode: null,
-    measured: { eventLoopDelayMs: 0, resolvedAddress: null },
-    detail: {},
   };
 }

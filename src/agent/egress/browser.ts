@@ -1,8 +1,9 @@
 import type { Socket } from 'node:net';
 import { codeOf } from '../../kit/errors.ts';
 import type { Refusal } from './channel.ts';
-import type { Dialer } from './dialer.ts';
-import type { Findings } from './findings.ts';
+import type { Way } from './dialer.ts';
+import { ProxyFault } from './proxy-way.ts';
+import { BLOCKED, type Findings } from './findings.ts';
 import {
   CONNECTED,
   failureReply,
@@ -15,7 +16,7 @@ import {
 import { splice } from './splice.ts';
 
 export interface Ways {
-  dialer: Dialer;
+  way: () => Way;
   findings: Findings;
   /** Aborts when the connection has ended. */
   gone: AbortSignal;
@@ -78,18 +79,22 @@ class Refused extends Error {
 
 /** @throws Error with a code, after it was filed */
 export async function reach({ host, port }: SocksTarget, parts: Ways, by: Refusal['by']): Promise<Socket> {
-  const { dialer, findings, gone } = parts;
+  const { findings, gone } = parts;
+  const way = parts.way();
   try {
-    const addresses = await dialer.resolve(host, 0, gone);
-    const judged = addresses.map((each) => ({ ...each, why: dialer.judge(host, each.address, port) }));
+    const addresses = await way.resolve(host, 0, gone);
+    const judged = addresses.map((each) => ({ ...each, why: way.judge(host, each.address, port) }));
     const open = judged.filter(({ why }) => why === null);
-    for (const { why } of judged) if (why !== null) findings.refused(why, by);
+    for (const { why } of judged) if (why !== null) findings.refused(BLOCKED, why, by);
     if (open.length === 0) throw new Refused(judged[0]?.why ?? '');
-    return await dialer.connect(open, port, gone);
+    return await way.connect(host, open, port, gone);
   } catch (error) {
     const code = codeOf(error) ?? 'ECONNREFUSED';
-    const sentence = error instanceof Refused ? error.message : null;
-    if (!gone.aborted) findings.failed({ host, port, code, sentence });
+    const isOurs = error instanceof Refused || error instanceof ProxyFault;
+    if (!gone.aborted) {
+      if (error instanceof ProxyFault) findings.refused(code, error.message, by);
+      findings.failed({ host, port, code, sentence: isOurs ? error.message : null });
+    }
     throw error;
   }
 }

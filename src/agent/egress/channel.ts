@@ -7,11 +7,14 @@ export interface EgressSetup {
   /** Asked instead of those of resolv.conf; for tests. */
   servers?: readonly string[];
   policy: { blocked: string; allowed: string };
+  /** Targets that the proxy of a location is not for, as in NO_PROXY. */
+  noProxy?: string;
 }
 
-/** What the policy closed the way to. */
+/** What this agent's policy, or the proxy of the location, closed the way to. */
 export interface Refusal {
-  /** The policy's own. */
+  /** TARGET_BLOCKED, or what is wrong with the proxy. */
+  code: string;
   sentence: string;
   /** Scripts ask for what they need; a browser asks for whatever is on a page. */
   by: 'script' | 'browser';
@@ -23,6 +26,8 @@ export type ToEgress =
   /** Port 0: any that is free. `allowed`: beyond the policy, for this gate alone. */
   | { t: 'open'; n: number; port: number; allowed: string }
   | { t: 'close'; n: number }
+  /** From now on the gate leads through this proxy; null: directly. */
+  | { t: 'lead'; n: number; proxyUrl: string | null }
   /** Ports of this machine that belong to the agent itself. */
   | { t: 'own-ports'; ports: readonly number[] };
 
@@ -30,7 +35,8 @@ export type FromEgress =
   | { t: 'ready' }
   | { t: 'opened'; n: number; port: number }
   | { t: 'not-opened'; n: number; why: string }
-  /** The policy closed the way to something. Each once per gate. */
+  | { t: 'led'; n: number }
+  /** The way to something is closed. Each once per gate. */
   | { t: 'refused'; n: number; refusal: Refusal };
 
 const MAX_LINE_CHARS = 1024 * 1024;

@@ -29,7 +29,8 @@ function dialerFor(allowed: string): Dialer {
 }
 
 async function open(n: number, port: number, allowed: string): Promise<void> {
-  const gate = new Gate(dialerFor(allowed), (refusal) => send({ t: 'refused', n, refusal }));
+  const noProxy = setup!.noProxy ?? '';
+  const gate = new Gate(dialerFor(allowed), noProxy, (refusal) => send({ t: 'refused', n, refusal }));
   gates.set(n, gate);
   try {
     send({ t: 'opened', n, port: await gate.listen(port) });
@@ -52,6 +53,10 @@ function receive(message: ToEgress): void {
     case 'close':
       gates.get(message.n)?.close();
       gates.delete(message.n);
+      break;
+    case 'lead':
+      gates.get(message.n)?.lead(message.proxyUrl);
+      send({ t: 'led', n: message.n });
       break;
     case 'own-ports':
       agentPorts = message.ports;

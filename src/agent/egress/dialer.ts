@@ -19,6 +19,19 @@ export class NoAddress extends Error {
   }
 }
 
+/** How connections of user code come to their targets. */
+export interface Way {
+  /** @throws NoAddress */
+  resolve(host: string, family: 0 | 4 | 6, signal: AbortSignal): Promise<Address[]>;
+  /** Null when the address may be connected to; otherwise the sentence that says why not. */
+  judge(host: string, address: string, port: number): string | null;
+  /**
+   * @param host what the addresses were found for; an address where there was no name
+   * @throws Error of connect, or ProxyFault
+   */
+  connect(host: string, addresses: readonly Address[], port: number, signal: AbortSignal): Promise<Socket>;
+}
+
 export interface DialerOptions {
   resolver: Resolver;
   targets: TargetPolicy;
@@ -42,7 +55,7 @@ export function connectErrno(error: unknown): number {
 }
 
 /** Finds, judges and connects: to the very address that was judged. */
-export class Dialer {
+export class Dialer implements Way {
   readonly #options: DialerOptions;
   #connections = 0;
 
@@ -81,12 +94,22 @@ export class Dialer {
     return targets.check({ host, address, port });
   }
 
+  /** The same for a name whose address somebody else finds. */
+  judgeName(host: string, port: number): string | null {
+    return this.#options.targets.check({ host, address: null, port });
+  }
+
   /**
    * Connects to the first of `addresses` that answers. All of them have been judged.
    *
    * @throws Error of connect
    */
-  async connect(addresses: readonly Address[], port: number, signal: AbortSignal): Promise<Socket> {
+  async connect(
+    _host: string,
+    addresses: readonly Address[],
+    port: number,
+    signal: AbortSignal,
+  ): Promise<Socket> {
     if (this.#connections >= MAX_CONNECTIONS) throw errorOf('EMFILE');
     this.#connections++;
     const socket = connect({

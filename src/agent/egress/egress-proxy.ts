@@ -9,6 +9,8 @@ export interface EgressOptions {
   log: Log;
   /** A gate could not be opened again at its port: what was started with it reaches nothing. */
   onLost(): void;
+  /** PEM file of further authorities: proxies may speak TLS themselves. */
+  extraCaCerts?: string | undefined;
 }
 
 /** The way of one script process to its targets, until it is closed. */
@@ -18,6 +20,8 @@ export interface OpenGate {
   readonly refusals: readonly Refusal[];
   /** The egress process ended meanwhile, and connections with it. */
   readonly wasInterrupted: boolean;
+  /** From now on it leads through this proxy, or directly; resolves when it does. */
+  lead(proxyUrl: string | null): Promise<void>;
   close(): void;
 }
 
@@ -29,6 +33,8 @@ interface Gate {
   refusals: Refusal[];
   wasInterrupted: boolean;
   opened: PromiseWithResolvers<void>;
+  proxyUrl: string | null;
+  led: PromiseWithResolvers<void>;
 }
 
 type Send = (message: ToEgress) => void;
@@ -91,6 +97,8 @@ export class EgressProxy {
       refusals: [],
       wasInterrupted: false,
       opened: Promise.withResolvers<void>(),
+      proxyUrl: null,
+      led: Promise.withResolvers<void>(),
     };
     this.#gates.set(n, gate);
     this.#send?.({ t: 'open', n, port: 0, allowed });
@@ -112,8 +120,17 @@ export class EgressProxy {
       get wasInterrupted() {
         return gate.wasInterrupted;
       },
+      lead: (proxyUrl) => this.#lead(gate, proxyUrl),
       close: () => this.#close(n),
     };
+  }
+
+  /** A new gate is direct. When the process is started again, it learns of the proxy with the gate. */
+  #lead(gate: Gate, proxyUrl: string | null): Promise<void> {
+    if (gate.proxyUrl === proxyUrl) return Promise.resolve();
+    gate.proxyUrl = proxyUrl;
+    this.#send?.({ t: 'lead', n: gate.n, proxyUrl });
+    return gate.led.promise;
   }
 
   #close(n: number): void {
@@ -124,7 +141,7 @@ export class EgressProxy {
     const { log } = this.#options;
     const stopped = this.#stopped.signal;
     for (let failures = 0; !stopped.aborted; failures++) {
-      const child = startChild(egressProgram());
+      const child = startChild(egressProgram(this.#options.extraCaCerts));
       this.#child = child;
       const isReady = this.#talkTo(child, () => (failures = 0));
       const { cause } = await child.exited;
@@ -133,7 +150,10 @@ export class EgressProxy {
       log.error({ pid: child.pid, cause }, 'the egress process of scripts ended; it is started again');
       await sleep(Math.min(backoffMs(failures, 50), 5_000), stopped).catch(() => {});
     }
-    for (const { opened } of this.#gates.values()) opened.reject(new Error('the agent ends'));
+    for (const { opened, led } of this.#gates.values()) {
+      opened.reject(new Error('the agent ends'));
+      led.resolve();
+    }
   }
 
   /** @returns to be called when it has ended */
@@ -143,7 +163,10 @@ export class EgressProxy {
       onReady();
       this.#send = send;
       send({ t: 'own-ports', ports: this.#ownPorts });
-      for (const { n, port, allowed } of this.#gates.values()) send({ t: 'open', n, port, allowed });
+      for (const { n, port, allowed, proxyUrl } of this.#gates.values()) {
+        send({ t: 'open', n, port, allowed });
+        if (proxyUrl !== null) send({ t: 'lead', n, proxyUrl });
+      }
     });
     send({ t: 'setup', setup: this.#options.setup });
     return () => {
@@ -159,6 +182,9 @@ export class EgressProxy {
       case 'opened':
         gate.port = message.port;
         gate.opened.resolve();
+        break;
+      case 'led':
+        gate.led.resolve();
         break;
       case 'not-opened':
         this.#notOpened(gate, message.why);

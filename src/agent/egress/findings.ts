@@ -6,6 +6,9 @@ const MAX_FAILURES = 500;
 const MAX_NAMES = 1_000;
 const MAX_ADDRESSES = 100;
 
+/** Code of what the policy keeps. */
+export const BLOCKED = 'TARGET_BLOCKED';
+
 export interface Found {
   latest: readonly string[];
   /** Other questions may have been answered meanwhile. */
@@ -24,11 +27,11 @@ export class Findings {
     this.#onRefused = onRefused;
   }
 
-  refused(sentence: string, by: Refusal['by']): void {
+  refused(code: string, sentence: string, by: Refusal['by']): void {
     const key = `${by} ${sentence}`;
     if (this.#refusals.has(key) || this.#refusals.size >= MAX_REFUSALS) return;
     this.#refusals.add(key);
-    this.#onRefused({ sentence, by });
+    this.#onRefused({ code, sentence, by });
   }
 
   found(host: string, addresses: readonly { address: string }[]): void {

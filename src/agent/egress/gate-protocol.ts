@@ -26,8 +26,8 @@ export type Told =
   | { n: number; connected: true }
   /** As connect would fail: a negative error number of this system. */
   | { n: number; errno: number }
-  /** The policy's sentence. */
-  | { n: number; blocked: string }
+  /** The sentence of the policy, or of what is wrong with the proxy. */
+  | { n: number; blocked: string; code: string }
   /** Not asked for: what a browser of this process could not reach. */
   | { failed: BrowserFailure };
 

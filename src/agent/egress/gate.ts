@@ -2,9 +2,10 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { Arrivals, type Arrival } from './arrivals.ts';
 import { serveBrowser } from './browser.ts';
 import type { Refusal } from './channel.ts';
-import type { Dialer } from './dialer.ts';
+import type { Dialer, Way } from './dialer.ts';
 import { Findings } from './findings.ts';
 import { serveHttpProxy } from './http-proxy.ts';
+import { ProxyWay } from './proxy-way.ts';
 import { serveQuestions } from './questions.ts';
 import { SOCKS_VERSION } from './socks.ts';
 
@@ -23,14 +24,18 @@ const FIRST_BYTES_OF_HTTP = ['A'.charCodeAt(0), 'Z'.charCodeAt(0)] as const;
 export class Gate {
   port = 0;
   readonly #dialer: Dialer;
+  readonly #noProxy: string;
+  #way: Way;
   readonly #findings: Findings;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   readonly #arrivals = new Arrivals();
 
   /** @param onRefused told each refusal once */
-  constructor(dialer: Dialer, onRefused: (refusal: Refusal) => void) {
+  constructor(dialer: Dialer, noProxy: string, onRefused: (refusal: Refusal) => void) {
     this.#dialer = dialer;
+    this.#noProxy = noProxy;
+    this.#way = dialer;
     this.#findings = new Findings(onRefused);
     this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#accept(socket));
     this.#server.maxConnections = MAX_CONNECTIONS;
@@ -46,6 +51,11 @@ export class Gate {
         resolve(this.port);
       });
     });
+  }
+
+  /** Through a proxy, or directly. */
+  lead(proxyUrl: string | null): void {
+    this.#way = proxyUrl === null ? this.#dialer : new ProxyWay(this.#dialer, proxyUrl, this.#noProxy);
   }
 
   close(): void {
@@ -89,7 +99,7 @@ export class Gate {
 
   #serve(socket: Socket, first: Buffer, gone: AbortSignal, timer: NodeJS.Timeout): void {
     socket.unshift(first);
-    const parts = { dialer: this.#dialer, findings: this.#findings, gone };
+    const parts = { way: () => this.#way, findings: this.#findings, gone };
     if (first[0] === FIRST_BYTE_OF_JSON) {
       clearTimeout(timer);
       serveQuestions(socket, { ...parts, arrivals: this.#arrivals });

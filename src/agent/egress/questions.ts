@@ -2,9 +2,10 @@ import { isIP, type Socket } from 'node:net';
 import { z } from 'zod';
 import { LineReader } from '../lines.ts';
 import type { Arrivals } from './arrivals.ts';
-import { connectErrno, NoAddress, type Dialer } from './dialer.ts';
-import type { Findings } from './findings.ts';
+import { connectErrno, NoAddress, type Way } from './dialer.ts';
+import { BLOCKED, type Findings } from './findings.ts';
 import type { Asked, Told } from './gate-protocol.ts';
+import { ProxyFault } from './proxy-way.ts';
 import { splice } from './splice.ts';
 
 /** Under way on one connection: whoever asks more waits. */
@@ -30,7 +31,7 @@ type Dial = Extract<Asked, { dial: number }>;
 type Answer = Told extends infer Each ? (Each extends { n: number } ? Omit<Each, 'n'> : never) : never;
 
 interface Parts {
-  dialer: Dialer;
+  way: () => Way;
   findings: Findings;
   arrivals: Arrivals;
   /** Aborts when the connection has ended. */
@@ -68,10 +69,10 @@ export function serveQuestions(socket: Socket, parts: Parts): void {
 
 async function resolve(
   { resolve: name, family }: Extract<Asked, { resolve: string }>,
-  { dialer, findings, gone }: Parts,
+  { way, findings, gone }: Parts,
 ): Promise<Answer> {
   try {
-    const addresses = await dialer.resolve(name, family, gone);
+    const addresses = await way().resolve(name, family, gone);
     findings.found(name, addresses);
     return { addresses };
   } catch (error) {
@@ -81,38 +82,49 @@ async function resolve(
 
 /** @returns null when the answer has been told before the first byte passed */
 async function dial(question: Dial, parts: Parts, tell: (told: Told) => void): Promise<Answer | null> {
-  const { dialer, findings, arrivals } = parts;
+  const { findings, arrivals } = parts;
+  const way = parts.way();
   const { n, dial: from, address, port } = question;
   const arrival = await arrivals.take(from);
   if (arrival === null) return { errno: connectErrno({ code: 'ECONNABORTED' }) };
-  const refusal = judge(question, parts);
+  const name = nameOf(question, findings);
+  const refusal = judge(question, name, way, findings);
   if (refusal !== null) {
     arrival.socket.destroy();
-    findings.refused(refusal.sentence, 'script');
-    return refusal.isLast ? { blocked: refusal.sentence } : { errno: connectErrno({ code: 'EACCES' }) };
+    findings.refused(BLOCKED, refusal.sentence, 'script');
+    return refusal.isLast
+      ? { blocked: refusal.sentence, code: 'ERR_TARGET_BLOCKED' }
+      : { errno: connectErrno({ code: 'EACCES' }) };
   }
   try {
     const family = isIP(address) === 6 ? 6 : 4;
-    const target = await dialer.connect([{ address, family }], port, arrival.gone);
+    const target = await way.connect(name, [{ address, family }], port, arrival.gone);
     tell({ n, connected: true });
     splice(arrival.hand(), target);
     return null;
   } catch (error) {
     arrival.socket.destroy();
-    return { errno: connectErrno(error) };
+    if (!(error instanceof ProxyFault)) return { errno: connectErrno(error) };
+    if (!arrival.gone.aborted) findings.refused(error.code, error.message, 'script');
+    return { blocked: error.message, code: error.code };
   }
 }
 
 /** A name counts for the addresses that were found for it here; whoever says otherwise gives a literal. */
+function nameOf({ host: claimed, address }: Dial, findings: Findings): string {
+  const isFound = claimed !== null && findings.addressesOf(claimed)?.ever.has(address) === true;
+  return isFound ? claimed : address;
+}
+
 function judge(
-  { host: claimed, address, port }: Dial,
-  { dialer, findings }: Parts,
+  { address, port }: Dial,
+  name: string,
+  way: Way,
+  findings: Findings,
 ): { sentence: string; isLast: boolean } | null {
-  const found = claimed === null ? undefined : findings.addressesOf(claimed);
-  const name = claimed !== null && found?.ever.has(address) === true ? claimed : address;
-  const sentence = dialer.judge(name, address, port);
+  const sentence = way.judge(name, address, port);
   if (sentence === null) return null;
   // Another address of the name may be open: the process tries it as if this one did not answer.
-  const others = name === address ? [] : (found?.latest ?? []);
-  return { sentence, isLast: others.every((each) => dialer.judge(name, each, port) !== null) };
+  const others = name === address ? [] : (findings.addressesOf(name)?.latest ?? []);
+  return { sentence, isLast: others.every((each) => way.judge(name, each, port) !== null) };
 }

@@ -19,6 +19,7 @@ const metrics = (): AgentMetrics =>
     probesRssBytes: 1e8,
     runningByClass: { light: 1, script: 0, browser: 0 },
     spares: { browser: 1, multistep: 0, api: 1 },
+    sandbox: 'partial',
   }));
 
 const job = (more: Partial<Job> = {}): Job => ({
@@ -56,6 +57,7 @@ test('the last result of a check appears under the names of blackbox_exporter', 
   expect(text).toContain('vedette_agent_slots_free 7');
   expect(text).toContain('vedette_agent_scripts_warm{kind="browser"} 1');
   expect(text).toContain('vedette_agent_runs_by_class{class="light"} 1');
+  expect(text).toContain('vedette_agent_sandbox{state="partial"} 1');
   expect(text).toContain('vedette_agent_info{version="1.2.3"} 1');
 });
 

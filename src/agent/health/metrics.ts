@@ -20,6 +20,8 @@ export interface Readings {
   runningByClass: Readonly<Record<string, number>>;
   /** Script processes that wait for a job, by kind. */
   spares: Readonly<Record<string, number>>;
+  /** How the walls around user code stand: full, partial or none. */
+  sandbox: string;
 }
 
 /** The metrics of one agent. Labels have few values, but for those of ResultMetrics, which bounds its own. */
@@ -160,6 +162,9 @@ export class AgentMetrics implements Recorder {
       (r) => r.runningByClass,
     );
     gauges('vedette_agent_scripts_warm', 'Script processes that wait for a run', 'kind', (r) => r.spares);
+    gauges('vedette_agent_sandbox', '1 for how the walls around user code stand', 'state', (r) => ({
+      [r.sandbox]: 1,
+    }));
   }
 }
 

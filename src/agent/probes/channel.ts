@@ -1,8 +1,8 @@
 import type { Duplex } from 'node:stream';
-import { StringDecoder } from 'node:string_decoder';
 import type { TryReport } from '../../checks/execute.ts';
 import type { PhaseAnswer, PhaseQuestion } from '../../checks/script-hooks.ts';
 import type { Job } from '../../contract/index.ts';
+import { LineReader } from '../lines.ts';
 
 /** What every try in one probe shares. */
 export interface ProbeSetup {
@@ -10,6 +10,8 @@ export interface ProbeSetup {
   useOsResolver: boolean;
   /** What targets may be reached: the settings as they were written. */
   policy?: { blocked: string; allowed: string };
+  /** Targets that the proxy of a location is not for, as in NO_PROXY. */
+  noProxy?: string;
 }
 
 /** From the agent to a probe process. `setup` comes first; `n` numbers the tries of one probe. */
@@ -46,7 +48,7 @@ export function openChannel<Out extends object, In extends object>(
   receive: (message: In) => void,
   onBroken: (why: string) => void,
 ): (message: Out) => void {
-  const lines = new LineReader();
+  const lines = new LineReader(MAX_LINE_CHARS);
   stream.on('data', (bytes: Buffer) => {
     try {
       for (const line of lines.push(bytes)) receive(JSON.parse(line) as In);
@@ -68,25 +70,4 @@ function batchedWriter(stream: Duplex): (message: object) => void {
   return (message) => {
     if (waiting.push(`${JSON.stringify(message)}\n`) === 1) setImmediate(flush);
   };
-}
-
-class LineReader {
-  readonly #decoder = new StringDecoder('utf8');
-  #parts: string[] = [];
-  #length = 0;
-
-  /** @throws RangeError on an endless line */
-  push(bytes: Buffer): string[] {
-    const lines = this.#decoder.write(bytes).split('\n');
-    const rest = lines.pop() ?? '';
-    if (lines.length > 0) {
-      lines[0] = this.#parts.join('') + lines[0]!;
-      this.#parts = [];
-      this.#length = 0;
-    }
-    if (rest !== '') this.#parts.push(rest);
-    this.#length += rest.length;
-    if (this.#length > MAX_LINE_CHARS) throw new RangeError('line too long');
-    return lines;
-  }
 }

@@ -7,6 +7,7 @@
 export { DEFAULT_RUNTIME } from '../../checks/index.ts';
 export {
   layoutProgram,
+  MACHINE_BROWSERS,
   MACHINE_FOLDERS,
   MACHINE_PACKAGES,
   MACHINE_PROGRAMS,

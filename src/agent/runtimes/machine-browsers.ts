@@ -14,9 +14,9 @@ export const MACHINE_PROGRAMS: Readonly<Record<MachineBrowser, string>> = {
 export const MACHINE_FOLDERS: readonly string[] = ['/usr/lib/chromium', '/usr/bin/ffmpeg'];
 export const MACHINE_PACKAGES = 'chromium chromium-headless-shell ffmpeg';
 
-/** What of it this machine lacks. */
-export const missingPrograms = (): string[] =>
-  Object.values(MACHINE_PROGRAMS).filter((program) => !isExecutable(program));
+/** Programs for these that this machine lacks. */
+export const missingPrograms = (names: readonly MachineBrowser[] = MACHINE_BROWSERS): string[] =>
+  names.map((name) => MACHINE_PROGRAMS[name]).filter((program) => !isExecutable(program));
 
 function isExecutable(program: string): boolean {
   try {

@@ -17,6 +17,8 @@ export interface Runtime {
   browsers: string;
   /** What must be readable and executable besides `browsers`: the machine's Chromium where that is used. */
   browserFolders: readonly string[];
+  /** Besides the headless shell. */
+  hasWholeChromium: boolean;
   /** For Node, so that it runs our own files. */
   flags: readonly string[];
 }
@@ -85,6 +87,7 @@ function runtimeOf(id: string, record: RuntimeRecord, root: string): Runtime {
     playwrightVersion: record.playwright,
     browsers,
     browserFolders: record.browsers.folders.filter((path) => existsSync(path)),
+    hasWholeChromium: globSync('chromium-*', { cwd: browsers }).length > 0,
     flags: ARE_SOURCES && !stripsTypes(record.node) ? STRIP_TYPES : [],
   };
 }

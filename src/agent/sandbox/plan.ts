@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ChildProgram } from './child.ts';
 import { filterCode } from './filter.ts';
+import { hasCapabilities } from './kernel.ts';
 import {
   DEVICE,
   EXECUTE,
@@ -91,7 +92,8 @@ const DEVICES = ['/dev/null', '/dev/zero', '/dev/full', '/dev/random', '/dev/ura
 /** The whole plan of the walls around one program. */
 export function planFor(program: ChildProgram, start: Start, mechanisms: Mechanisms): Plan {
   const { user, node, args, env } = start;
-  const ping = program.may.includes('ping');
+  // To keep what it does not have is refused.
+  const raw = program.may.includes('ping') && hasCapabilities([CAP_NET_RAW]);
   return {
     ffi: ffiBinding(),
     parent: process.pid,
@@ -99,7 +101,7 @@ export function planFor(program: ChildProgram, start: Start, mechanisms: Mechani
     oomScore: OOM_SCORE,
     nice: ROOMS[program.profile].nice,
     user,
-    keepCapabilities: ping ? [CAP_NET_RAW] : [],
+    keepCapabilities: raw ? [CAP_NET_RAW] : [],
     noNewPrivileges: mechanisms.noNewPrivileges,
     landlock: landlockOf(program, node, mechanisms),
     filter: filterOf(program, mechanisms, user),

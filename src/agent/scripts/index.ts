@@ -10,5 +10,6 @@ export { sweepWorkFolder } from './job-folder.ts';
 export { JobLog } from './job-log.ts';
 export { scrubbedReport } from './report.ts';
 export { ScriptRoom, type ScriptRoomOptions } from './room.ts';
+export { startErrorIn } from './start-error.ts';
 export { COMPILE_CACHE_ENTRY, type ScriptKind } from './program.ts';
 export type * from './protocol.ts';

@@ -1,4 +1,4 @@
-import { mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, readdir, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { removeFolder } from '../sandbox/index.ts';
 
@@ -23,6 +23,14 @@ export async function makeJobFolder(workDir: string, modules: string): Promise<s
   await mkdir(join(folder, 'src'), { recursive: true, mode: 0o700 });
   await symlink(modules, join(folder, 'node_modules'));
   return folder;
+}
+
+/** Puts the database where the browser of the job looks for it: the folder is its home. */
+export async function giveAuthorities(folder: string, database: string | undefined): Promise<void> {
+  if (database === undefined) return;
+  const into = join(folder, '.pki', 'nssdb');
+  await mkdir(into, { recursive: true, mode: 0o700 });
+  await copyFile(database, join(into, 'cert9.db'));
 }
 
 /** Writes the user's files. To be called before any of them runs: later a name may be a link. */

@@ -62,7 +62,7 @@ function withGate(judged: Judged, end: JobEnd, { gate }: JobFacts): Judged {
   const named = ({ sentence }: Refusal): boolean =>
     judged.errors.some((each) => each.message.includes(sentence));
   const reason = gate.refusals.find((refusal) => refusal.by === 'script' || named(refusal));
-  if (reason !== undefined) return keptBy('TARGET_BLOCKED', reason.sentence, judged);
+  if (reason !== undefined) return keptBy(reason.code, reason.sentence, judged);
   if (gate.wasInterrupted) {
     const message =
       'the connections of the script were cut: the egress process of this agent ended meanwhile';

@@ -77,7 +77,7 @@ export function programOf(options: ScriptProgram): ChildProgram {
     folder,
     may: [
       ...(isBrowser && canNestChromiumSandbox() ? (['nested-sandbox'] as const) : []),
-      ...(isBrowser && fullBrowser ? (['unix-sockets'] as const) : []),
+      ...(isBrowser && fullBrowser && runtime.hasWholeChromium ? (['unix-sockets'] as const) : []),
     ],
     heapMb: HEAP_MB[kind],
     ...(egressPort === undefined ? {} : { tcpPorts: [egressPort] }),

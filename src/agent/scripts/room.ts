@@ -10,7 +10,7 @@ import { canNestChromiumSandbox, letJobsPass, removeFolder } from '../sandbox/in
 import { ApiScripts } from './api-scripts.ts';
 import { readDefinition, readApiDefinition, resultIdOf, wantsFullBrowser } from './definition.ts';
 import { InstalledRuntimes } from './installed.ts';
-import { makeJobFolder, sweepWorkFolder } from './job-folder.ts';
+import { giveAuthorities, makeJobFolder, sweepWorkFolder } from './job-folder.ts';
 import { limitsOf, programOf, SCRIPT_ENTRY, type ScriptKind } from './program.ts';
 import { Pressure } from './pressure.ts';
 import { OVERLOADED } from './outcome.ts';
@@ -31,6 +31,8 @@ export interface ScriptRoomOptions {
   /** The way to targets; null where scripts may reach every one by themselves. */
   egress: Pick<EgressProxy, 'open'> | null;
   extraCaCerts: string | undefined;
+  /** Database of the authorities that browsers trust beside their own; undefined when there is none. */
+  browserAuthorities?: () => string | undefined;
   /** What no result may show besides the secrets of its check. */
   ownSecrets: readonly string[];
   /** Where the files of a result wait to be accepted with it. */
@@ -58,6 +60,8 @@ interface Need {
   kind: ScriptKind;
   runtimeId: string | null;
   purpose: Exclude<Purpose, 'spare'>;
+  /** Of its location; null without. */
+  proxyUrl: string | null;
 }
 
 type Work = (child: ScriptChild, around: RunSurroundings) => Promise<Finished | undefined>;
@@ -166,7 +170,12 @@ export class ScriptRoom {
     const work = (child: ScriptChild, around: RunSurroundings): Promise<Finished | undefined> =>
       new ScriptRun(job, definition, child, around).carryOut(signal);
     const purpose = kind === 'browser' && wantsFullBrowser(definition) ? 'full-browser' : 'job';
-    return this.#observe(job, { kind, purpose, runtimeId: definition.runtimeId ?? null }, signal, work);
+    return this.#observe(
+      job,
+      { kind, purpose, runtimeId: definition.runtimeId ?? null, proxyUrl: job.proxyUrl },
+      signal,
+      work,
+    );
   }
 
   /**
@@ -181,7 +190,8 @@ export class ScriptRoom {
     work: (scripts: ApiScripts) => Promise<Finished | undefined>,
   ): Promise<Finished | undefined> {
     const definition = readApiDefinition(job);
-    const need = { kind: 'api', purpose: 'job', runtimeId: definition.runtimeId ?? null } as const;
+    const runtimeId = definition.runtimeId ?? null;
+    const need = { kind: 'api', purpose: 'job', runtimeId, proxyUrl: job.proxyUrl } as const;
     return this.#observe(job, need, signal, async (child, around) => {
       const scripts = new ApiScripts(job, definition, child, around, signal);
       await scripts.prepare();
@@ -219,13 +229,15 @@ export class ScriptRoom {
   }
 
   async #inChild<T>(
-    { kind, runtimeId, purpose }: Need,
+    { kind, runtimeId, purpose, proxyUrl }: Need,
     signal: AbortSignal,
     work: (child: ScriptChild) => Promise<T>,
   ): Promise<T | undefined> {
     const child = await this.#pool.take(kind, this.#runtimes.choose(runtimeId), signal, purpose);
     if (child === undefined) return undefined;
     this.#busy.add(child);
+    // Its way to targets was opened before anybody knew whose job it would get.
+    await child.gate?.lead(proxyUrl);
     void child.ended.then((end) => {
       const cause = causeOf(end);
       // Ended from here.
@@ -241,9 +253,10 @@ export class ScriptRoom {
   }
 
   async #start(kind: ScriptKind, runtime: Runtime, purpose: Purpose): Promise<ScriptChild> {
-    const { memoryOf, extraCaCerts, entry = SCRIPT_ENTRY } = this.#options;
+    const { memoryOf, extraCaCerts, browserAuthorities, entry = SCRIPT_ENTRY } = this.#options;
     const gate = await this.#openGate();
     const folder = await makeJobFolder(this.#workDir, runtime.modules);
+    if (kind === 'browser') await giveAuthorities(folder, browserAuthorities?.());
     const limits = limitsOf(kind, memoryOf(kind));
     const port = gate?.port;
     const program = programOf({

@@ -61,6 +61,8 @@ export class WarmPool {
   };
   readonly #timers = new Set<NodeJS.Timeout>();
   #isRunning = false;
+  /** How often all were replaced: what began to start before is of the old kind. */
+  #renewals = 0;
   /** Why the last process did not start; undefined while they do. */
   startError: string | undefined;
 
@@ -90,6 +92,7 @@ export class WarmPool {
 
   /** Replaces every spare: what they were started with has changed. */
   async renew(): Promise<void> {
+    this.#renewals++;
     const old = KINDS.flatMap((kind) => [...this.#spares[kind]]);
     for (const kind of KINDS) this.#spares[kind].clear();
     await Promise.all(old.map((child) => this.#discard(child)));
@@ -179,13 +182,17 @@ export class WarmPool {
 
   async #startSpare(kind: ScriptKind, runtime: Runtime): Promise<void> {
     this.#starting[kind]++;
+    const begun = this.#renewals;
     const child = await this.#options.start(kind, runtime, 'spare').catch((error: unknown) => {
       this.startError = String(error);
       return undefined;
     });
     this.#starting[kind]--;
     if (child === undefined) return this.#retryLater(kind);
-    if (!this.#isRunning) return this.#discard(child);
+    if (!this.#isRunning || begun !== this.#renewals) {
+      this.look();
+      return this.#discard(child);
+    }
     this.#spares[kind].add(child);
     void child.ended.then(() => this.#lost(kind, child));
     if (!(await child.ready)) return this.#lost(kind, child);

@@ -30,6 +30,8 @@ const WITH: Readonly<Record<string, readonly string[]>> = {
   firefox: ['ffmpeg'],
   webkit: ['ffmpeg'],
 };
+/** Debian's programs that tests without windows need; images leave the whole Chromium out. */
+const WITHOUT_WINDOWS = ['chromium-headless-shell', 'ffmpeg'] as const;
 const COMPLETE = 'INSTALLATION_COMPLETE';
 /** The oldest whose reporters, traces and configs are as this agent knows them. */
 const OLDEST = [1, 40] as const;
@@ -112,7 +114,7 @@ export class Browsers {
     const why = await this.#download(version, names, library);
     if (why === undefined) return join(this.folder, version);
     const isChromiumOnly = names.every((name) => name === 'chromium' || name.startsWith('chromium-headless'));
-    if (isChromiumOnly && missingPrograms().length === 0) {
+    if (isChromiumOnly && missingPrograms(WITHOUT_WINDOWS).length === 0) {
       this.#options.log.warn(
         { version, detail: why },
         "Playwright's browsers cannot be downloaded; Chromium of this machine serves",
@@ -190,9 +192,11 @@ export class Browsers {
     const making = `${into}.new`;
     await rm(making, { recursive: true, force: true });
     for (const [name, { program, folder }] of Object.entries(layout)) {
+      const machine = machineProgram(name as MachineBrowser, layout);
+      if (machine === undefined) continue;
       const link = join(making, relative(into, program));
       await mkdir(dirname(link), { recursive: true, mode: 0o755 });
-      await symlink(MACHINE_PROGRAMS[name as MachineBrowser], link);
+      await symlink(machine, link);
       for (const mark of [COMPLETE, 'DEPENDENCIES_VALIDATED']) {
         await writeFile(join(making, relative(into, folder), mark), '', { mode: 0o644 });
       }
@@ -219,6 +223,13 @@ export class Browsers {
       return Layout.parse(JSON.parse(await readFile(answer, 'utf8')));
     });
   }
+}
+
+/** Playwright before 1.49 knows no headless shell: it starts Chromium without windows, which the shell does too. */
+function machineProgram(name: MachineBrowser, layout: z.infer<typeof Layout>): string | undefined {
+  if (missingPrograms([name]).length === 0) return MACHINE_PROGRAMS[name];
+  const isShellKnown = layout['chromium-headless-shell'] !== undefined;
+  return name === 'chromium' && !isShellKnown ? MACHINE_PROGRAMS['chromium-headless-shell'] : undefined;
 }
 
 const quoted = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;

@@ -7,4 +7,6 @@
 export { type Aftermath, type HttpMonitor, runMonitor, type Scripted, stoppedInSetup } from './monitor.ts';
 export { filledAssertions, type HttpTarget, monitorOf } from './target.ts';
 export { probe, type ProbeRequest, type ProbeResponse, type ProbeResult } from './probe.ts';
-export { warmTls } from './tls.ts';
+export { openTunnel, parseProxy, type Proxy, proxyUnreachable } from './proxy.ts';
+export { TargetFailure } from './failure.ts';
+export { secure, type Secured, warmTls } from './tls.ts';

@@ -747,6 +747,17 @@ describe('a proxy', () => {
     expect(outcome.failures[0]).toMatchObject({ code: 'PROXY_CONNECT_FAILED', network: true });
   });
 
+  test('is not asked for what NO_PROXY names, hop by hop', async () => {
+    await using target = await httpServer((request, response) => response.end(`direct ${request.url}`));
+    await using proxy = await httpServer((_request, response) => {
+      response.writeHead(302, { location: `${target.url()}here` }).end();
+    });
+    const context = { proxyUrl: proxy.url(), noProxy: '127.0.0.0/8' };
+    const outcome = await run({ url: 'http://target.test/', followRedirects: true }, {}, context);
+    expect(outcome.detail.response?.body).toBe('direct /here');
+    expect(outcome.resolvedAddress).toBe('127.0.0.1');
+  });
+
   test('with a broken address is the agent’s fault', async () => {
     await expect(run({ url: 'http://x.test/' }, {}, { proxyUrl: 'socks5://x' })).rejects.toMatchObject({
       code: 'PROXY_INVALID',

@@ -20,6 +20,7 @@ export interface ProbeContext {
   targets: TargetPolicy;
   handshakes: Limiter;
   proxyUrl: string | null;
+  noProxy?: string;
 }
 
 export interface ProbeRequest {
@@ -120,9 +121,11 @@ async function oneHop(
   trip: Trip,
   seen: { response: ProbeResponse | null },
 ): Promise<Exchanged> {
+  trip.begin(hop.url);
+  const { proxy } = trip;
   const route = await openAnyRoute(hop.url, trip);
   const href = plainHref(hop.url);
-  const wire = wireRequest(hop, trip.options.proxy);
+  const wire = wireRequest(hop, proxy);
   const onHead = (head: Head): void => {
     trip.note(`${head.status} ${head.statusText} from ${href}`);
     seen.response = { ...head, body: Buffer.alloc(0), truncated: false, href, tls: route.tls };
@@ -130,7 +133,6 @@ async function oneHop(
   const exchanged = route.http2
     ? await exchangeHttp2(route.socket, wire, hop.url.host, trip, follow, onHead)
     : await exchange(route.socket, wire, trip, follow, onHead);
-  const { proxy } = trip.options;
   if (proxy && exchanged.head.status === 407 && hop.url.protocol === 'http:') throw proxyRefuses(proxy);
   if (seen.response) {
     seen.response.body = exchanged.body.bytes;

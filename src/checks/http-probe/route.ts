@@ -29,7 +29,8 @@ const NAME_BEHIND_PROXY_MS = 300;
 /** Opens the way to `url`, through the proxy if there is one. */
 export async function openRoute(url: URL, trip: Trip, alpn: string[]): Promise<Route> {
   const encrypted = url.protocol === 'https:';
-  const { proxy, handshakes } = trip.options;
+  const { proxy, options } = trip;
+  const { handshakes } = options;
   if (!encrypted && proxy?.protocol !== 'https:')
     return { socket: await reach(url, trip), tls: null, http2: false };
   const addresses = proxy ? null : await lookUp(hostOf(url), trip, trip.options.family);
@@ -47,7 +48,8 @@ export async function openRoute(url: URL, trip: Trip, alpn: string[]): Promise<R
 }
 
 async function reach(url: URL, trip: Trip, known: Resolution | null = null): Promise<Socket> {
-  const { proxy, targets } = trip.options;
+  const { proxy } = trip;
+  const { targets } = trip.options;
   if (proxy === null) return await connectTo(hostOf(url), portOf(url), trip, targets, known);
   await trip.clock.pausedWhile(judgeBehindProxy(url, trip));
   const socket = await connectToProxy(proxy, trip);

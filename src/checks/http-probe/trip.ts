@@ -1,12 +1,13 @@
 import type { Socket } from 'node:net';
 import { wallMs } from '../../kit/clock.ts';
+import { goesDirect } from '../../kit/proxies.ts';
 import { AgentFault, TimeLimit } from '../check-type.ts';
 import type { Limiter } from '../limiter.ts';
 import { NameError, type Resolver } from '../resolve.ts';
 import { PhaseClock } from '../timings.ts';
 import { exchangeFailure, TargetFailure } from './failure.ts';
 import type { TargetPolicy } from '../target-policy/index.ts';
-import type { Proxy } from './proxy.ts';
+import { portOf, type Proxy } from './proxy.ts';
 
 export interface LogLine {
   /** ms since the epoch. */
@@ -23,6 +24,8 @@ export interface TripOptions {
   family: 4 | 6;
   skipSSL: boolean;
   proxy: Proxy | null;
+  /** Targets that it is not for. */
+  noProxy?: string;
 }
 
 /**
@@ -38,6 +41,8 @@ export class Trip {
   address: string | null = null;
   /** From here on what happens is between the proxy and the target. */
   proxyReached = false;
+  /** Of the hop under way. */
+  proxy: Proxy | null = null;
   #socket: Socket | null = null;
   readonly #onAbort = (): void => void this.#socket?.destroy(new Error('aborted'));
 
@@ -45,6 +50,13 @@ export class Trip {
     this.options = options;
     options.signal.throwIfAborted();
     options.signal.addEventListener('abort', this.#onAbort, { once: true });
+  }
+
+  /** To be called before each hop. */
+  begin(url: URL): void {
+    const { proxy, noProxy = '' } = this.options;
+    const isDirect = proxy === null || goesDirect({ host: url.hostname, port: portOf(url) }, noProxy);
+    this.proxy = isDirect ? null : proxy;
   }
 
   /** Makes `socket` the one that an abort destroys. */
@@ -85,7 +97,7 @@ export class Trip {
       const message = `the agent was too busy: ${Math.round(clock.pausedMs)} ms of ${limitMs} ms went by until it could open the connection`;
       return new AgentFault('AGENT_OVERLOADED', message);
     }
-    const { proxy } = this.options;
+    const { proxy } = this;
     if (proxy && !this.proxyReached) {
       return new AgentFault(
         'PROXY_UNREACHABLE',

@@ -1,7 +1,7 @@
 import { isAbsolute, normalize } from 'node:path';
 import { ExitCode, FatalError } from '../../kit/errors.ts';
 import { integer, readSettings, setting } from '../../kit/settings.ts';
-import type { Invocation } from '../command.ts';
+import type { Invocation, OptionValue } from '../command.ts';
 
 /** What the command line asks for. */
 export interface Plan {
@@ -54,7 +54,6 @@ export function readPlan(options: Invocation['options'], operands: readonly stri
   };
 }
 
-type OptionValue = Invocation['options'][string];
 const textOf = (value: OptionValue): string | undefined => (typeof value === 'string' ? value : undefined);
 const textsOf = (value: OptionValue): string[] =>
   Array.isArray(value) ? value.filter((each) => typeof each === 'string') : [];

@@ -11,7 +11,7 @@ import { Registry } from 'prom-client';
 import { jitter, sleep } from '../../kit/clock.ts';
 import { messageOf } from '../../kit/errors.ts';
 import { supervise } from '../../kit/supervise.ts';
-import { CloseCode } from '../../contract/index.ts';
+import { CloseCode, PROTOCOL, type ProtocolRange } from '../../contract/index.ts';
 import type { ServiceContext, Topic } from '../ports.ts';
 import { agents } from '../store/index.ts';
 import { encode } from './carrier.ts';
@@ -49,7 +49,10 @@ export interface AgentGateway {
 export interface GatewayOptions {
   /** Where the metrics are; without, they are counted for nobody. */
   metrics?: AgentMetrics;
+  /** Agents of older versions are sent away; without it all are taken. */
+  minAgentVersion?: string | undefined;
   /** For tests. */
+  protocol?: ProtocolRange;
   limits?: Partial<GatewayLimits>;
 }
 
@@ -82,7 +85,8 @@ class Gateway implements AgentGateway {
   readonly #bundles: Bundles;
   readonly #departing = new Set<Promise<void>>();
 
-  constructor(context: ServiceContext, { metrics, limits }: GatewayOptions) {
+  constructor(context: ServiceContext, options: GatewayOptions) {
+    const { metrics, limits, protocol = PROTOCOL, minAgentVersion } = options;
     this.#context = context;
     this.#limits = { ...GATEWAY_LIMITS, ...limits };
     this.#metrics = metrics ?? agentMetrics(new Registry());
@@ -91,6 +95,7 @@ class Gateway implements AgentGateway {
     this.#offers = new Offers(context, this.#sessions, this.#metrics);
     const house: SessionHouse = {
       context,
+      terms: { protocol, minAgentVersion },
       presence: this.#presence,
       metrics: this.#metrics,
       wanted: (place) => this.#offers.wanted(place),

@@ -2,8 +2,8 @@ import { monoMs, wallMs } from '../../kit/clock.ts';
 import { derivedId, newId } from '../../kit/ids.ts';
 import {
   CloseCode,
+  commonProtocol,
   MAX_BATCH_ITEMS,
-  PROTOCOL,
   type FromAgent,
   type HeldRun,
   type RunRef,
@@ -12,9 +12,11 @@ import { agents, type KeyHolder } from '../store/index.ts';
 import { encode, type Carrier } from './carrier.ts';
 import type { GatewayLimits } from './limits.ts';
 import type { Sessions } from './registry.ts';
-import { AgentSession, DISMISSALS, type SessionHouse } from './session.ts';
+import { AgentSession, DISMISSALS, tooOld, type SessionHouse } from './session.ts';
 
 type Hello = Extract<FromAgent, { t: 'hello' }>;
+/** A close code and its reason. */
+type Refusal = readonly [number, string];
 
 /** A batch that an agent sends holds at most this much before compression: a quarter of what is taken. */
 const RESULT_BATCH = { maxItems: MAX_BATCH_ITEMS, maxBytes: 2 * 1024 * 1024, flushMs: 1000 };
@@ -44,16 +46,19 @@ export class Reception {
     present: AgentSession | undefined,
   ): Promise<AgentSession | undefined> {
     const [started, t1] = [monoMs(), wallMs()];
+    const { context, presence, metrics, terms } = this.#house;
+    const protocol = commonProtocol(hello.d.protocol, terms.protocol);
+    if (protocol === undefined) return this.#turnAway(carrier, ...this.#noCommonProtocol(hello));
     const refused = this.#refusal(hello, holder, present);
-    if (refused !== undefined) return this.#turnAway(carrier, refused.code, refused.reason);
-    const { context, presence, metrics } = this.#house;
+    if (refused !== undefined) return this.#turnAway(carrier, ...refused);
     // By location: an agent that moves to another location or account starts there with nothing.
     const agentId = derivedId(holder.locationId, hello.d.agentId);
     const sid = newId();
     const epoch = await presence.arrive(rowOf(hello, { agentId, sid, holder }));
     if (epoch === undefined) return this.#turnAway(carrier, ...DISMISSALS.revoked);
-    const { slots, capabilities, running } = hello.d;
-    const identity = { sid, agentId, epoch, slots: slots.total, checkTypes: capabilities.checkTypes, holder };
+    const { slots, capabilities, running, agentVersion: version } = hello.d;
+    const { checkTypes } = capabilities;
+    const identity = { sid, agentId, epoch, version, slots: slots.total, checkTypes, holder };
     const session = new AgentSession(this.#house, identity, carrier);
     if (!this.enter(session, present)) return this.#turnAway(carrier, ...DISMISSALS.replaced);
     // Other replicas may carry an older session of the same agent.
@@ -66,7 +71,7 @@ export class Reception {
         {
           sid,
           epoch,
-          protocol: Math.min(hello.d.protocol.max, PROTOCOL.max),
+          protocol,
           features: [],
           location: holder.location,
           clock: { t0: hello.d.clock.t0, t1, t2: wallMs() },
@@ -74,7 +79,7 @@ export class Reception {
           leaseMs: context.timing.leaseMs,
           acceptMs: context.timing.acceptMs,
           resultBatch: RESULT_BATCH,
-          minAgentVersion: null,
+          minAgentVersion: terms.minAgentVersion ?? null,
           drop: drop.map((run) => ({ ...run, why: 'it is not leased to this agent' })),
         },
         hello.id,
@@ -84,7 +89,7 @@ export class Reception {
     metrics.hellos.inc({ outcome: 'welcome' });
     metrics.helloSeconds.observe((monoMs() - started) / 1000);
     context.log.info(
-      { agentId, location: holder.location, epoch, carrier: carrier.kind, version: hello.d.agentVersion },
+      { agentId, location: holder.location, epoch, carrier: carrier.kind, version, protocol },
       'agent connected',
     );
     return session;
@@ -116,20 +121,22 @@ export class Reception {
     }
   }
 
-  #refusal(
-    { d }: Hello,
-    holder: KeyHolder,
-    present: AgentSession | undefined,
-  ): { code: number; reason: string } | undefined {
-    const { min, max } = d.protocol;
-    if (min > PROTOCOL.max || max < PROTOCOL.min || min > max) {
-      const ours = `this service speaks protocol ${PROTOCOL.min} to ${PROTOCOL.max}`;
-      return { code: CloseCode.upgradeRequired, reason: `${ours}, the agent ${min} to ${max}` };
-    }
+  #noCommonProtocol({ d }: Hello): Refusal {
+    const { min, max } = this.#house.terms.protocol;
+    const older = d.protocol.max < min ? 'agent' : 'service';
+    const ours = `this service speaks protocol ${min} to ${max}, the agent ${d.protocol.min} to ${d.protocol.max}`;
+    return [CloseCode.upgradeRequired, `${ours}: upgrade the ${older}`];
+  }
+
+  #refusal({ d }: Hello, holder: KeyHolder, present: AgentSession | undefined): Refusal | undefined {
+    // An agent that is busy may end what it has: its session takes care of the rest.
+    const busy = d.running.some(({ phase }) => phase === 'running');
+    const old = tooOld(this.#house.terms, d.agentVersion);
+    if (old !== undefined && !busy) return [CloseCode.upgradeRequired, old];
     const place = `${holder.accountId}/${holder.location}`;
     if (present === undefined && this.#sessions.countAt(place) >= this.#limits.sessionsPerLocation) {
       const reason = `location ${holder.location} has ${this.#limits.sessionsPerLocation} agents, the most allowed`;
-      return { code: CloseCode.tooMany, reason };
+      return [CloseCode.tooMany, reason];
     }
     return undefined;
   }

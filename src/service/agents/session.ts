@@ -1,6 +1,7 @@
 import type { JobClass } from '../../checks/index.ts';
 import { monoMs, wallMs } from '../../kit/clock.ts';
-import { CloseCode, type FromAgent, type Job } from '../../contract/index.ts';
+import { CloseCode, type FromAgent, type Job, type ProtocolRange } from '../../contract/index.ts';
+import { isOlder } from '../../kit/version.ts';
 import type { LeasedAgent, ServiceContext } from '../ports.ts';
 import { agents, type KeyHolder } from '../store/index.ts';
 import { encode, type Carrier } from './carrier.ts';
@@ -8,9 +9,17 @@ import { Credit } from './credit.ts';
 import type { AgentMetrics } from './metrics.ts';
 import type { Presence } from './presence.ts';
 
+/** Whom the service takes. */
+export interface Terms {
+  protocol: ProtocolRange;
+  /** Agents of older versions get no work. */
+  minAgentVersion: string | undefined;
+}
+
 /** What all sessions of the process share. */
 export interface SessionHouse {
   context: ServiceContext;
+  terms: Terms;
   presence: Presence;
   metrics: AgentMetrics;
   /** There is something to offer to, at `<accountId>/<slug>`. */
@@ -24,6 +33,7 @@ export interface SessionIdentity {
   sid: string;
   agentId: string;
   epoch: number;
+  version: string;
   checkTypes: string[];
   slots: number;
   holder: KeyHolder;
@@ -49,6 +59,8 @@ export class AgentSession {
   readonly skills: string;
   readonly #house: SessionHouse;
   readonly #credit: Credit;
+  /** Why it gets no more work, and is closed once it has none; undefined for most. */
+  readonly #outdated: string | undefined;
   #draining = false;
   #ended = false;
   #renewedAt = monoMs();
@@ -60,6 +72,7 @@ export class AgentSession {
     ({ sid: this.sid, agentId: this.agentId, epoch: this.epoch, slots: this.slots } = identity);
     this.holder = holder;
     this.#credit = new Credit(this.slots);
+    this.#outdated = tooOld(house.terms, identity.version);
     this.place = `${holder.accountId}/${holder.location}`;
     this.leased = {
       agentId: this.agentId,
@@ -78,7 +91,8 @@ export class AgentSession {
   room(jobClass: JobClass): number {
     const { timing } = this.#house.context;
     const suspect = monoMs() - this.#renewedAt > timing.suspectMs;
-    if (this.#ended || this.#draining || suspect || !this.carrier.ready()) return 0;
+    const closed = this.#ended || this.#draining || this.#outdated !== undefined;
+    if (closed || suspect || !this.carrier.ready()) return 0;
     this.#credit.forgetOffers(timing.acceptMs);
     return this.#credit.room(jobClass);
   }
@@ -198,6 +212,8 @@ export class AgentSession {
     };
     this.#count('lost', lost.length);
     this.carrier.send(encode('lease', lease, id));
+    const busy = d.running.some(({ phase }) => phase === 'running');
+    if (this.#outdated !== undefined && !busy) return this.close(CloseCode.upgradeRequired, this.#outdated);
     this.#setFree(d);
   }
 
@@ -222,6 +238,14 @@ export class AgentSession {
   #count(event: string, n: number): void {
     if (n > 0) this.#house.metrics.jobs.inc({ event }, n);
   }
+}
+
+/** Why an agent of this version gets no work; undefined when it may have some. */
+export function tooOld({ minAgentVersion }: Terms, version: string): string | undefined {
+  if (minAgentVersion === undefined || !isOlder(version, minAgentVersion)) return undefined;
+  // A socket's close has room for 120 characters, and a version may have 100.
+  const shown = version.length > 30 ? `${version.slice(0, 30)}…` : version;
+  return `agent ${shown} is too old for this service: upgrade it to ${minAgentVersion} or newer`;
 }
 
 /** Why a session is closed while its carrier is fine. `renamed`: its next hello has the new slug. */

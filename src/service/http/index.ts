@@ -34,7 +34,9 @@ export interface HttpOptions {
   /** What /metrics asks for; without it everybody may read them. */
   metricsToken?: string | undefined;
   rateLimitPerMinute: number;
-  /** Aborts when the service begins to stop: readiness turns 503 and waiting calls end. */
+  /** Aborts when the service is about to stop: readiness turns 503. */
+  leaving: AbortSignal;
+  /** Aborts when it stops: waiting calls end. */
   stopping: AbortSignal;
 }
 
@@ -78,10 +80,10 @@ function limitTime(request: IncomingMessage, response: ServerResponse): void {
 function mountHealth(
   server: FastifyInstance,
   { store }: ServiceContext,
-  { metrics, metricsToken, stopping }: HttpOptions,
+  { metrics, metricsToken, leaving }: HttpOptions,
 ): void {
   server.get('/-/readiness', async (_request, reply) => {
-    if (stopping.aborted) return reply.code(503).send({ status: 'stopping' });
+    if (leaving.aborted) return reply.code(503).send({ status: 'stopping' });
     if (!(await store.ping())) return reply.code(503).send({ status: 'the store does not answer' });
     return { status: 'ready' };
   });

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { MAX_ARTIFACT_BYTES, type Artifact, type RunResult } from '../../contract/index.ts';
+import { MAX_ARTIFACT_BYTES, unobserved, type Artifact, type RunResult } from '../../contract/index.ts';
 import { derivedId } from '../../kit/ids.ts';
 import type { Trx } from '../ports.ts';
 import { artifactId, toJson } from '../store/index.ts';
@@ -180,20 +180,8 @@ function ownFinal(
       resultId: derivedId(run.sequence_id, run.attempt, why),
       startedAt: (run.first_started_at ?? run.now).toISOString(),
       stoppedAt: run.now.toISOString(),
-      responseTimeMs: null,
-      flags: {
-        hasFailures: false,
-        hasErrors: false,
-        isDegraded: false,
-        isCancelled: false,
-        overMaxResponseTime: false,
-        ...flags,
-      },
+      ...unobserved(flags),
       errors,
-      phases: {},
-      statusCode: null,
-      measured: { eventLoopDelayMs: 0, resolvedAddress: null },
-      detail: {},
     },
   };
 }

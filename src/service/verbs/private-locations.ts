@@ -131,23 +131,24 @@ export async function deleteKey(caller: Caller, locationId: string, keyId: strin
 }
 
 /**
- * The queue of the location over a window: what was written each minute, and this moment where the
+ * The queue of the location over a window whose last moment may last a day: what was written each minute, and this moment where the
  * window holds it. A window of more than a day is told in steps, by the highest values of each.
  */
 export async function locationLoad(
   caller: Caller,
   id: string,
-  { from, to }: { from: Date; to: Date },
+  { from, to, lastsMs }: { from: Date; to: Date; lastsMs: number },
 ): Promise<LoadSample[]> {
   const { db } = caller.store;
   const location = await existing(db, caller, id);
+  const end = new Date(to.getTime() + lastsMs);
   const spanMs = to.getTime() - from.getTime();
-  if (spanMs <= 0) throw new Refusal('invalid', 'to: must be later than from');
+  if (end <= from) throw new Refusal('invalid', 'to: must be later than from');
   if (spanMs >= MAX_SPAN_MS) throw new Refusal('invalid', 'to: must be less than 15 days after from');
   const stepSeconds = STEPS_SECONDS.find((step) => spanMs / 1000 / step <= MAX_POINTS)!;
-  const past = await loads.history(db, location.id, { from, to, stepSeconds });
+  const past = await loads.history(db, location.id, { from, to: end, stepSeconds });
   const now = await loads.sampleNow(db, location);
-  return now.at >= from && now.at < to ? [...past, now] : past;
+  return now.at >= from && now.at < end ? [...past, now] : past;
 }
 
 async function existing(db: Db, caller: Caller, id: string, lock = false): Promise<LocationRow> {

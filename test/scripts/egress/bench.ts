@@ -25,16 +25,20 @@ export interface Policy {
   allowed?: string;
   /** Name servers instead of this machine's. */
   servers?: readonly string[];
+  /** Of the location. */
+  proxyUrl?: string;
+  noProxy?: string;
 }
 
 const log = createLog({ level: 'silent', format: 'json', name: 'egress' });
 
 /** An egress process behind its walls, ended with the test. */
-export function startEgress({ blocked = '', allowed = '', servers }: Policy = {}): EgressProxy {
+export function startEgress({ blocked = '', allowed = '', servers, noProxy = '' }: Policy = {}): EgressProxy {
   const egress = new EgressProxy({
     setup: {
       useOsResolver: false,
       policy: { blocked, allowed },
+      noProxy,
       ...(servers === undefined ? {} : { servers }),
     },
     log,
@@ -54,6 +58,7 @@ export interface Scripts {
 
 export function startScripts(policy: Policy = {}, runtime: Runtime = RUNTIMES[0]!): Scripts {
   const egress = startEgress(policy);
+  const { proxyUrl = null } = policy;
   const folder = temporaryFolder();
   const room = new ScriptRoom({
     dataDir: folder.path,
@@ -76,7 +81,7 @@ export function startScripts(policy: Policy = {}, runtime: Runtime = RUNTIMES[0]
   return {
     egress,
     check: async (checkType, script) => {
-      const job = scriptJob(checkType, script);
+      const job = scriptJob(checkType, script, {}, { proxyUrl });
       const finished = await room.run(job, new AbortController().signal);
       return finished!.report;
     },
@@ -87,7 +92,7 @@ export function startScripts(policy: Policy = {}, runtime: Runtime = RUNTIMES[0]
         localSetupScript: script,
         environmentVariables,
       };
-      const job = standInJob(spec, { checkType: 'API', name: 'egress', timeoutMs: 60_000 });
+      const job = standInJob(spec, { checkType: 'API', name: 'egress', timeoutMs: 60_000, proxyUrl });
       let answer: PhaseAnswer | undefined;
       await room.withApiScripts(job, new AbortController().signal, async (scripts) => {
         answer = await scripts.run({ phase: 'setup', request, response: null, env: null });

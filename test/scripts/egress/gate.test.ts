@@ -146,6 +146,7 @@ describe('what belongs to the agent', () => {
     expect(told).toEqual({
       n: 1,
       blocked: `${address} port ${port} belongs to this agent itself, so no check may reach it`,
+      code: 'ERR_TARGET_BLOCKED',
     });
     expect((await dial(gate, address, gate.port)).told).toMatchObject({ blocked: expect.any(String) });
     const other = await egress.open();
@@ -159,6 +160,7 @@ describe('what belongs to the agent', () => {
     socket.write(socksRequest('localhost', gate.port));
     expect((await heard(socket)).subarray(0, 4)).toEqual(Buffer.from([5, 0, 5, 2]));
     expect(gate.refusals[0]).toEqual({
+      code: 'TARGET_BLOCKED',
       by: 'browser',
       sentence: expect.stringContaining('belongs to this agent'),
     });

@@ -17,7 +17,7 @@ export interface Gate extends AsyncDisposable {
   stop(): Promise<void>;
 }
 
-export async function startGate(): Promise<Gate> {
+export async function startGate(host = '127.0.0.1'): Promise<Gate> {
   const paths: string[] = [];
   const held = new Set<ServerResponse>();
   let isOpen = false;
@@ -27,7 +27,7 @@ export async function startGate(): Promise<Gate> {
     held.add(response);
     response.on('close', () => held.delete(response));
   });
-  const port = await listenOn(server);
+  const port = await listenOn(server, host);
   const stop = async (): Promise<void> => {
     const closed = once(server, 'close');
     server.close();
@@ -35,7 +35,7 @@ export async function startGate(): Promise<Gate> {
     await closed;
   };
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: `http://${host}:${port}`,
     arrived: (path) => paths.filter((each) => path === undefined || each === path).length,
     waiting: () => held.size,
     until: (count) => waitUntil(() => paths.length >= count, 20_000, `${count} requests at the gate`),

@@ -63,11 +63,14 @@ export function namingBrowserFailure(message: string): string {
       const failure = url === undefined ? failures.at(-1) : failures.findLast((each) => leadsTo(each, url));
       if (failure === undefined) return whole;
       const { code, sentence } = failure;
-      if (sentence !== null) return `net::ERR_BLOCKED_BY_ADMINISTRATOR${where}: ${sentence}`;
+      if (sentence !== null) return `${closedBy(code)}${where}: ${sentence}`;
       return `${NET_ERRORS[code] ?? `net::ERR_CONNECTION_FAILED (${code})`}${where}`;
     },
   );
 }
+
+const closedBy = (code: string): string =>
+  code.startsWith('PROXY_') ? 'net::ERR_PROXY_CONNECTION_FAILED' : 'net::ERR_BLOCKED_BY_ADMINISTRATOR';
 
 function leadsTo({ host, port }: BrowserFailure, text: string): boolean {
   if (!URL.canParse(text)) return false;
@@ -169,8 +172,7 @@ function patchConnect(line: Line): void {
       line.ask({ dial: localPortOf(this), host, address, port }, (answer) => {
         // Its owner went on to another address meanwhile.
         if (request.oncomplete !== wrapper) return;
-        if (answer !== null && 'blocked' in answer)
-          socket?.destroy(blockedError(answer.blocked, address, port));
+        if (answer !== null && 'blocked' in answer) socket?.destroy(blockedError(answer, address, port));
         else if (answer !== null && 'connected' in answer) {
           showPeer(this, address, port);
           done?.call(request, 0, ...rest);
@@ -208,9 +210,13 @@ function showPeer(handle: Handle, address: string, port: number): void {
   };
 }
 
-function blockedError(sentence: string, address: string, port: number): Error {
-  return Object.assign(new Error(sentence), {
-    code: 'ERR_TARGET_BLOCKED',
+function blockedError(
+  { blocked, code }: Extract<Answer, { blocked: string }>,
+  address: string,
+  port: number,
+): Error {
+  return Object.assign(new Error(blocked), {
+    code,
     syscall: 'connect',
     address,
     port,

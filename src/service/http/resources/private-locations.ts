@@ -176,13 +176,18 @@ export const privateLocationRoutes: readonly Route[] = [
       path: '/v1/private-locations/{id}/metrics',
       tag,
       summary: 'Read how long the queue of a private location was, by the minute, and how long it is now',
-      query: z.strictObject({ from: Moment, to: Moment.describe('Less than 15 days after `from`') }),
+      query: z.strictObject({
+        from: Moment,
+        to: Moment.describe('Less than 15 days after `from`; a calendar date is included'),
+      }),
       status: 200,
       reply: LocationMetrics,
       errors: [404],
     },
     async (caller, { params, query }) => {
-      const samples = await verbs.locationLoad(caller, params.id, query);
+      const { from, to } = query;
+      const window = { from: from.at, to: to.at, lastsMs: to.lastsMs };
+      const samples = await verbs.locationLoad(caller, params.id, window);
       return {
         timestamps: samples.map(({ at }) => instant(at)),
         queueSize: samples.map(({ queued }) => queued),

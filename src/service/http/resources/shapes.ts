@@ -14,15 +14,18 @@ const MAX_UNIX_SECONDS = 1e11;
 export const fromUnix = (unix: number): Date => new Date(unix > MAX_UNIX_SECONDS ? unix : unix * 1000);
 
 const MOMENT_WORDS = 'a date, an ISO 8601 instant with its zone, or a UNIX time in seconds is allowed';
-const MOMENT_FORMS = [z.iso.date(), z.iso.datetime({ offset: true })];
+const Instants = z.iso.datetime({ offset: true });
+const Days = z.iso.date();
+const DAY_MS = 86_400_000;
 
-/** A moment as a query parameter. A calendar date is its first instant, in UTC. */
+/** When a window begins or ends, as a query parameter: an instant, or a whole day in UTC. */
 export const Moment = z
   .string()
   .regex(/^[\dTZtz:.+-]{1,40}$/, MOMENT_WORDS)
   .transform((text, context) => {
-    if (/^\d{1,14}(\.\d{1,9})?$/.test(text)) return fromUnix(Number(text));
-    if (MOMENT_FORMS.some((form) => form.safeParse(text).success)) return new Date(text);
+    if (/^\d{1,14}(\.\d{1,9})?$/.test(text)) return { at: fromUnix(Number(text)), lastsMs: 0 };
+    if (Instants.safeParse(text).success) return { at: new Date(text), lastsMs: 0 };
+    if (Days.safeParse(text).success) return { at: new Date(text), lastsMs: DAY_MS };
     context.addIssue({ code: 'custom', message: MOMENT_WORDS });
     return z.NEVER;
   });

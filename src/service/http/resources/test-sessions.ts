@@ -136,9 +136,15 @@ export const testSessionRoutes: readonly Route[] = [
       }),
     },
     async (caller, { query }) => {
-      const { limit, nextId, users, noUsers, textSearch, ...filter } = query;
+      const { limit, nextId, users, noUsers, textSearch, from, to, ...others } = query;
       if (users.length > 0 && !noUsers) return { length: 0, entries: [], nextId: null };
-      const page = await verbs.listTestSessions(caller, { ...filter, text: textSearch }, { limit, nextId });
+      const filter = {
+        ...others,
+        text: textSearch,
+        from: from?.at,
+        to: to && new Date(to.at.getTime() + to.lastsMs),
+      };
+      const page = await verbs.listTestSessions(caller, filter, { limit, nextId });
       const locationIds = await verbs.locationIdsOf(caller, page.sessions);
       const entries = page.sessions.map((session) =>
         showListEntry(session, caller.publicUrl, locationIds, wallMs()),

@@ -84,7 +84,6 @@ export interface SeenAgent {
 export type Standing = 'current' | 'replaced' | 'revoked' | 'renamed';
 
 /** Notes that agents are alive, and finds out whether they still may be. */
-
 export async function seeAgents(db: Db, agents: readonly SeenAgent[]): Promise<Map<string, Standing>> {
   // By epoch and not by session: an agent that was silent for long had its session cleared.
   const { rows } = await sql<{ id: string; current: boolean; slug: string | null }>`
@@ -136,6 +135,7 @@ export interface OpenSessionRow {
   id: string;
   keyId: string | null;
   epoch: number;
+  version: string;
   checkTypes: string[];
   slots: number;
   free: number;
@@ -152,7 +152,8 @@ export async function findSession(
     .selectFrom('agent')
     .where('session_id', '=', sid)
     .where('location_id', '=', locationId)
-    .select(['id', 'key_id as keyId', 'epoch', 'check_types as checkTypes', 'slots', 'free', 'draining'])
+    .select(['id', 'key_id as keyId', 'epoch', 'version', 'check_types as checkTypes'])
+    .select(['slots', 'free', 'draining'])
     .executeTakeFirst();
 }
 

@@ -93,7 +93,7 @@ export class PlaywrightSession {
     if (message.fullBrowser && !this.#policy.full) {
       this.#code.printer.say(
         'warn',
-        'the browser is the headless shell of Chromium: the whole one starts only where an agent gives each job a user of its own',
+        'the browser is the headless shell of Chromium: the whole one starts only where it is installed and an agent gives each job a user of its own',
       );
     }
     const certificate = this.#readCertificate(message);

@@ -11,18 +11,32 @@ export interface ProxySettings {
 export function proxyFor(target: URL, settings: ProxySettings): URL | undefined {
   const proxy = target.protocol === 'https:' ? settings.httpsProxy : settings.httpProxy;
   if (proxy === undefined) return undefined;
-  const direct = settings.noProxy.split(/[\s,]+/).some((entry) => entry !== '' && covers(entry, target));
-  return direct ? undefined : new URL(proxy);
+  const usual = target.protocol === 'https:' ? 443 : 80;
+  const place = { host: target.hostname, port: Number(target.port || usual) };
+  return goesDirect(place, settings.noProxy) ? undefined : new URL(proxy);
 }
 
-function covers(entry: string, target: URL): boolean {
+export interface Place {
+  /** A name, or an address with or without brackets. */
+  host: string;
+  port: number;
+}
+
+/** Whether no proxy is to be used for this target. */
+export function goesDirect(target: Place, noProxy: string): boolean {
+  return noProxy.split(/[\s,]+/).some((entry) => entry !== '' && covers(entry, target));
+}
+
+function covers(entry: string, target: Place): boolean {
   if (entry === '*') return true;
-  const host = target.hostname.replace(/^\[|\]$/g, '').toLowerCase();
+  const host = target.host
+    .replace(/^\[|\]$/g, '')
+    .replace(/\.$/, '')
+    .toLowerCase();
   if (entry.includes('/')) return inSubnet(entry, host);
   const withPort = /^(.*):(\d+)$/.exec(entry);
   if (withPort !== null && isIP(entry) === 0) {
-    const port = target.port || (target.protocol === 'https:' ? '443' : '80');
-    return withPort[2] === port && covers(withPort[1]!, target);
+    return Number(withPort[2]) === target.port && covers(withPort[1]!, target);
   }
   const domain = entry
     .replace(/^\*?\./, '')

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { proxyFor } from './index.ts';
+import { proxyFor } from './proxies.ts';
 
 const PROXIES = { httpsProxy: 'http://s.proxy:3128', httpProxy: 'http://h.proxy:3128' };
 const proxy = (target: string, noProxy = ''): string | undefined =>
