@@ -41,6 +41,7 @@ export interface NewSession {
     | 'SCHEDULER'
     | 'SCHEDULE_NOW'
     | 'TRIGGER_API'
+    | 'LEGACY_TRIGGER'
     | 'TRIGGER_RECORD'
     | 'TRIGGER_NO_RECORD'
     | 'TEST_RECORD'

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -97,6 +98,39 @@ describe.each(engines())('archives and logs of suites on $name', (engine) => {
     expect(await blobs.parts(bundleBlob(rows.unused))).toEqual([]);
     for (const key of [fresh, ofCheck, ofRun, touched]) expect(await rowOf(key)).toBeDefined();
     expect(await blobs.has(bundleBlob(rows.ofRun))).toBe(true);
+  });
+
+  test('what a crash left of an upload goes after an hour, and one under way stays', async () => {
+    const begun = async (since: string): Promise<ReturnType<typeof bundleBlob>> => {
+      const blobId = newId();
+      await bundles.openUpload(world.store.db, blobId);
+      const bytes = gzipSync(blobId);
+      const blob = bundleBlob({ blob_id: blobId, size: bytes.byteLength });
+      const sha256 = createHash('sha256').update(bytes).digest('hex');
+      await blobs.putPart(blob, 1, Readable.from([bytes]), sha256);
+      await sql`update loose_blob set since = now() - ${since}::interval where blob_id = ${blobId}`.execute(
+        world.store.db,
+      );
+      return blob;
+    };
+    const [lost, underWay] = [await begun('61 minutes'), await begun('59 minutes')];
+    await sweep();
+    expect(await blobs.parts(lost)).toEqual([]);
+    expect(await blobs.parts(underWay)).toEqual([1]);
+    const rest = await world.store.db.selectFrom('loose_blob').select('blob_id').execute();
+    expect(rest).toEqual([{ blob_id: underWay.id }]);
+  });
+
+  test('an archive whose bytes were lost gets them back with its next upload', async () => {
+    const key = await upload('precious');
+    const lost = (await rowOf(key))!;
+    await blobs.remove(bundleBlob(lost));
+    expect(await upload('precious')).toBe(key);
+    const row = (await rowOf(key))!;
+    expect(row.blob_id).not.toBe(lost.blob_id);
+    expect(await blobs.has(bundleBlob(row))).toBe(true);
+    const loose = await world.store.db.selectFrom('loose_blob').select('blob_id').execute();
+    expect(loose).not.toContainEqual({ blob_id: row.blob_id });
   });
 
   test('of a log the last 256 kB are kept, for some hours', async () => {

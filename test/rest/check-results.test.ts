@@ -181,7 +181,7 @@ describe('the list', () => {
     ] as const) {
       const answer = await list(check, { nextId: cursor });
       expect(answer.status).toBe(400);
-      expect(answer.body.message).toBe('nextId: must be the nextId of an earlier answer for the same check');
+      expect(answer.body.message).toBe('nextId: must be the nextId of an earlier answer of the same list');
     }
   });
 

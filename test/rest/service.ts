@@ -155,14 +155,19 @@ const parsed: (text: string) => ReturnType<typeof JSON.parse> = (text) =>
 /** Statuses that any route may answer: what went wrong before it was reached. */
 const ANYWHERE = [400, 401, 403, 413, 415, 429];
 
-function assertDeclared(method: string, path: string, status: number, body: { message: string }): void {
+function assertDeclared(
+  method: string,
+  path: string,
+  status: number,
+  body: { message: string; errorCode?: string },
+): void {
   const about = routes
     .map((route) => route.about)
     .find((each) => each.method === method && matches(each.path, path));
   if (about === undefined) return;
   expect([about.status, ...(about.errors ?? []), ...ANYWHERE], `${method} ${path}`).toContain(status);
   if (status >= 400) {
-    expect(body).toEqual(errorBody(status, body.message));
+    expect(body).toEqual(errorBody(status, body.message, body.errorCode));
     expect(body.message).toBeTypeOf('string');
   } else if (about.reply === undefined) expect(body).toBeUndefined();
   else expect(about.reply.safeParse(body).error?.issues ?? [], `${method} ${path}`).toEqual([]);

@@ -10,7 +10,7 @@ import { timingSafeEqual } from 'node:crypto';
 import { messageOf } from '../../kit/errors.ts';
 import { hashSecret } from '../../kit/ids.ts';
 import type { ServiceContext } from '../ports.ts';
-import { Authenticator, Refusal, type Caller } from '../verbs/index.ts';
+import { accountOfToken, Authenticator, Refusal, type Caller } from '../verbs/index.ts';
 import { errorBody, refusalBody } from './errors.ts';
 import { FileAnswer } from './file-answer.ts';
 import { readJson, unpacked } from './json-body.ts';
@@ -51,9 +51,9 @@ export function createServer(context: ServiceContext, options: HttpOptions): Fas
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 500 },
-    frameworkErrors: (error, _request, reply) => void answerError(context, error, reply),
+    frameworkErrors: (error, request, reply) => void answerError(context, error, request, reply),
   });
-  server.setErrorHandler((error, _request, reply) => answerError(context, error, reply));
+  server.setErrorHandler((error, request, reply) => answerError(context, error, request, reply));
   server.setNotFoundHandler((request, reply) => answerNotFound(request, reply));
   server.addHook('onRequest', async ({ raw }, reply) => limitTime(raw, reply.raw));
   server.addHook('onSend', async (_request, reply) => {
@@ -136,7 +136,8 @@ function takeBytes(scope: FastifyInstance, maxBytes: number): void {
     'application/octet-stream',
     async ({ headers }: FastifyRequest, body: Readable) => {
       if (Number(headers['content-length'] ?? 0) <= maxBytes) return body;
-      throw new Refusal('tooLarge', `body: has more than the ${maxBytes} bytes that are allowed`);
+      const length = Number(headers['content-length']);
+      throw new Refusal('tooLarge', `body: has ${length} bytes, more than the ${maxBytes} that are allowed`);
     },
   );
   scope.addContentTypeParser('*', async () => {
@@ -162,9 +163,8 @@ class Guard {
 
   /** @throws Refusal */
   async admit(request: FastifyRequest, { access, about }: Route): Promise<void> {
-    if (access === 'key') {
-      const account = request.headers['x-service-account'];
-      const accountId = await this.#authenticator.accountOf(bearerOf(request), account?.toString());
+    if (access !== 'open') {
+      const accountId = await this.#accountOf(request, access);
       this.#limit.count(accountId);
       this.#callers.set(request, { ...this.#context, accountId });
     }
@@ -172,6 +172,12 @@ class Guard {
     if (encoding !== 'identity' && !(encoding === 'gzip' && about.maxBodyBytes !== undefined)) {
       throw new Refusal('unsupportedMedia', 'content-encoding: is not supported; send the body as it is');
     }
+  }
+
+  async #accountOf(request: FastifyRequest, access: 'key' | 'token'): Promise<string> {
+    if (access === 'token') return accountOfToken(this.#context, tokenIn(request));
+    const account = request.headers['x-service-account'];
+    return this.#authenticator.accountOf(bearerOf(request), account?.toString());
   }
 
   callerOf(request: FastifyRequest): Caller | undefined {
@@ -182,6 +188,10 @@ class Guard {
 function bearerOf({ headers }: FastifyRequest): string | undefined {
   return /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1];
 }
+
+/** What no token can be is not even looked for. */
+const tokenIn = ({ params }: FastifyRequest): string =>
+  /^\w{1,100}$/.exec((params as { token?: string }).token ?? '')?.[0] ?? '';
 
 async function answer(
   route: Route,
@@ -208,8 +218,13 @@ async function answer(
   return route.about.status === 204 ? reply.send() : reply.send(body);
 }
 
-function answerError({ log }: ServiceContext, error: unknown, reply: FastifyReply): FastifyReply {
-  const refused = refusalBody(error);
+function answerError(
+  { log }: ServiceContext,
+  error: unknown,
+  { routeOptions }: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
+  const refused = refusalBody(error, routeOptions?.bodyLimit);
   if (refused !== undefined) return reply.code(refused.statusCode).send(refused);
   log.error({ reason: messageOf(error), stack: error instanceof Error ? error.stack : '' }, 'request failed');
   return reply.code(500).send(errorBody(500, 'the service failed; its log says why'));

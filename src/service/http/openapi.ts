@@ -51,6 +51,7 @@ const ERROR_SCHEMA = {
     statusCode: { type: 'integer' },
     error: { type: 'string', description: 'The words of the status' },
     message: { type: 'string', description: 'What is wrong and what is allowed' },
+    errorCode: { type: 'string', description: 'A word for programs, where they have to tell causes apart' },
   },
 };
 
@@ -70,7 +71,7 @@ function operation({ about, access }: Route, schemas: Schemas): Json {
     summary: about.summary,
     tags: [about.tag],
     ...(about.deprecated === true ? { deprecated: true } : {}),
-    ...(access === 'open' ? { security: [] } : {}),
+    ...(access === 'key' ? {} : { security: [] }),
     parameters: [
       ...[...about.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => pathParameter(name!)),
       ...(about.query ? queryParameters(schemas.of(about.query, 'input')) : []),

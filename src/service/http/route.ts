@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { z } from 'zod';
-import { parse, type Caller } from '../verbs/index.ts';
+import { notFound, parse, type Caller } from '../verbs/index.ts';
 import type { Asked } from './file-answer.ts';
 import { assertStorable } from './json-body.ts';
 
@@ -47,8 +47,8 @@ export interface RawCall {
 
 export interface Route {
   readonly about: About<string, z.ZodObject, z.ZodType>;
-  /** `key`: with an API key; `open`: for everybody. */
-  readonly access: 'key' | 'open';
+  /** `key`: with an API key; `token`: with that of a trigger, in the path; `open`: for everybody. */
+  readonly access: 'key' | 'token' | 'open';
   /** @throws Refusal */
   answer(raw: RawCall, caller: Caller | undefined): Promise<unknown>;
 }
@@ -66,19 +66,36 @@ interface Call<Path extends string, Query extends z.ZodObject, Body extends z.Zo
   signal: AbortSignal;
 }
 
+type Answer<Path extends string, Query extends z.ZodObject, Body extends z.ZodType> = (
+  caller: Caller,
+  call: Call<Path, Query, Body>,
+) => Promise<unknown>;
+
 /** A route that needs an API key. Its types are closed over, so that callers hold a plain Route. */
-export function route<
+export const route = <
   const Path extends string,
   Query extends z.ZodObject = z.ZodObject,
   Body extends z.ZodType = z.ZodType,
 >(
   about: About<Path, Query, Body>,
-  answer: (caller: Caller, call: Call<Path, Query, Body>) => Promise<unknown>,
+  answer: Answer<Path, Query, Body>,
+): Route => routeOf('key', about, answer);
+
+/** A route that needs the token in its path and nothing else. */
+export const tokenRoute = <const Path extends `${string}{token}`>(
+  about: About<Path, z.ZodObject, z.ZodType>,
+  answer: Answer<Path, z.ZodObject, z.ZodType>,
+): Route => routeOf('token', about, answer);
+
+function routeOf<const Path extends string, Query extends z.ZodObject, Body extends z.ZodType>(
+  access: 'key' | 'token',
+  about: About<Path, Query, Body>,
+  answer: Answer<Path, Query, Body>,
 ): Route {
   const read = reader(about);
   return {
     about,
-    access: 'key',
+    access,
     answer: (raw, caller) => {
       if (caller === undefined) throw new Error(`${about.path} was reached without a caller`);
       return answer(caller, read(raw));
@@ -103,6 +120,7 @@ function reader<Path extends string, Query extends z.ZodObject, Body extends z.Z
   const query = about.query ?? NO_QUERY;
   const kinds = kindsOf(query);
   return (raw) => {
+    assertFindable(raw.params);
     assertStorable(raw.query, 'query');
     const body = raw.body === undefined && about.optionalBody === true ? {} : raw.body;
     return {
@@ -114,6 +132,12 @@ function reader<Path extends string, Query extends z.ZodObject, Body extends z.Z
       signal: raw.signal,
     };
   };
+}
+
+/** Nothing has an identifier that the store could not even hold. */
+function assertFindable(params: Readonly<Record<string, string>>): void {
+  const odd = Object.values(params).find((value) => value.includes('\0') || !value.isWellFormed());
+  if (odd !== undefined) throw notFound('what is called', odd);
 }
 
 /** JSON type of each query parameter, from its schema. */

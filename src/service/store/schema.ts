@@ -295,6 +295,12 @@ export interface BundleTable {
   used_at: Generated<Date>;
 }
 
+/** Bytes that no bundle has: of an upload that has not ended, or of a bundle that is gone. */
+export interface LooseBlobTable {
+  blob_id: string;
+  since: Generated<Date>;
+}
+
 /** Its checks' sessions say how it goes. */
 export interface TestSessionTable {
   id: string;
@@ -355,6 +361,17 @@ export interface ErrorGroupTable {
   pwt_metadata: Json<Record<string, unknown>[]>;
 }
 
+/** A link that starts a check, or the checks of a group: one of the two is named. */
+export interface CheckTriggerTable {
+  id: Generated<number>;
+  account_id: string;
+  token: string;
+  check_id: string | null;
+  group_id: number | null;
+  created_at: Generated<Date>;
+  called_at: NullableStamp;
+}
+
 export interface Database {
   account: AccountTable;
   api_key: ApiKeyTable;
@@ -373,8 +390,10 @@ export interface Database {
   result_late: ResultLateTable;
   location_load: LocationLoadTable;
   bundle: BundleTable;
+  loose_blob: LooseBlobTable;
   test_session: TestSessionTable;
   run_part: RunPartTable;
   run_log: RunLogTable;
   error_group: ErrorGroupTable;
+  check_trigger: CheckTriggerTable;
 }

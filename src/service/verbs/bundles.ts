@@ -1,11 +1,13 @@
 import { createHash, type Hash } from 'node:crypto';
 import { Readable } from 'node:stream';
+import { BUNDLE_KEY } from '../../checks/index.ts';
 import { MAX_BUNDLE_BYTES, PART_BYTES } from '../../contract/index.ts';
+import { messageOf } from '../../kit/errors.ts';
 import { newId } from '../../kit/ids.ts';
 import { bundleBlob } from '../blobs/index.ts';
-import { bundleKey, bundles } from '../store/index.ts';
+import { bundleKey, bundles, transact } from '../store/index.ts';
 import type { Caller } from './caller.ts';
-import { Refusal } from './refusal.ts';
+import { notFound, Refusal } from './refusal.ts';
 
 /** Each holds one part of 8 MiB in memory. */
 const MAX_UPLOADS = 8;
@@ -17,6 +19,12 @@ const FORMATS = [
   { format: 'zst', magic: Buffer.from([0x28, 0xb5, 0x2f, 0xfd]) },
 ] as const;
 type Format = (typeof FORMATS)[number]['format'];
+
+interface Archive {
+  sha256: string;
+  size: number;
+  format: Format;
+}
 
 /** Uploads under way, by the store that they go to. */
 const underWay = new WeakMap<Caller['blobs'], number>();
@@ -34,37 +42,81 @@ export async function storeBundle(caller: Caller, body: Readable): Promise<{ key
     throw new Refusal('tooMany', `${MAX_UPLOADS} uploads are under way; try again in a few seconds`);
   }
   underWay.set(blobs, uploads + 1);
+  // Whoever reads it is told; before somebody does, a client that has gone is no reason to fall.
+  body.once('error', () => undefined);
   const timer = setTimeout(() => body.destroy(new Error('silent')), SILENCE_MS);
   const blobId = newId();
   try {
-    return await store(caller, blobId, body, timer);
-  } catch (error) {
-    await blobs.remove(bundleBlob({ blob_id: blobId, size: 0 }));
-    if (body.errored === null || error instanceof Refusal) throw error;
-    throw new Refusal('invalid', 'body: the upload stopped before its end', { cause: error });
+    await bundles.openUpload(caller.store.db, blobId);
+    const archive = await take(caller, blobId, body, timer).catch(async (error: unknown) => {
+      await drop(caller, blobId);
+      if (body.errored === null || error instanceof Refusal) throw error;
+      throw new Refusal('invalid', 'body: the upload stopped before its end', { cause: error });
+    });
+    return await keep(caller, { account_id: caller.accountId, blob_id: blobId, ...archive });
   } finally {
     clearTimeout(timer);
     underWay.set(blobs, underWay.get(blobs)! - 1);
   }
 }
 
-async function store(
+/** The bytes of an archive that was uploaded. */
+export interface BundleBytes {
+  size: number;
+  sha256: string;
+  read: (start: number, end: number) => AsyncIterable<Buffer>;
+}
+
+export async function openBundle(caller: Caller, key: string): Promise<BundleBytes> {
+  const sha256 = BUNDLE_KEY.exec(key)?.[1];
+  const found =
+    sha256 === undefined ? [] : await bundles.findBundles(caller.store.db, [caller.accountId], [sha256]);
+  const row = found.find((each) => bundleKey(each) === key);
+  const blob = row && bundleBlob(row);
+  if (row === undefined || blob === undefined || !(await caller.blobs.has(blob))) {
+    throw notFound('archive', key);
+  }
+  return { size: row.size, sha256: row.sha256, read: (start, end) => caller.blobs.read(blob, start, end) };
+}
+
+async function take(
   caller: Caller,
   blobId: string,
   body: Readable,
   silence: NodeJS.Timeout,
-): Promise<{ key: string }> {
+): Promise<Archive> {
   const upload = new Upload(caller, blobId);
   // What is refused early is still answered: the request is not destroyed with the reading.
   for await (const chunk of body.iterator({ destroyOnReturn: false })) {
     silence.refresh();
     await upload.add(chunk as Buffer);
   }
-  const { sha256, size, format } = await upload.end();
-  const row = { account_id: caller.accountId, sha256, format, size, blob_id: blobId };
-  const isNew = await bundles.insertBundle(caller.store.db, row);
-  if (!isNew) await caller.blobs.remove(bundleBlob(row));
-  return { key: bundleKey(row) };
+  return upload.end();
+}
+
+/** Of what the account has already the new bytes go, unless the old ones are lost. */
+async function keep(
+  caller: Caller,
+  row: Archive & { account_id: string; blob_id: string },
+): Promise<{ key: string }> {
+  const { db } = caller.store;
+  const answer = { key: bundleKey(row) };
+  const kept = await transact(db, (trx) => bundles.insertBundle(trx, row));
+  if (kept === row.blob_id) return answer;
+  const isThere = await caller.blobs.has(bundleBlob({ ...row, blob_id: kept }));
+  if (!isThere && (await transact(db, (trx) => bundles.replaceBytes(trx, row, kept)))) return answer;
+  await drop(caller, row.blob_id);
+  return answer;
+}
+
+/** What cannot be removed now is removed by the janitor. */
+async function drop({ store: { db }, blobs, log }: Caller, blobId: string): Promise<void> {
+  try {
+    await blobs.remove(bundleBlob({ blob_id: blobId, size: 0 }));
+    await bundles.forgetLoose(db, blobId);
+  } catch (error) {
+    log.warn({ blobId, reason: messageOf(error) }, 'an upload was not removed yet');
+  }
 }
 
 /** Puts a body of unknown length into the blob store, part by part. */
@@ -86,7 +138,7 @@ class Upload {
   async add(chunk: Buffer): Promise<void> {
     this.#size += chunk.byteLength;
     if (this.#size > MAX_BUNDLE_BYTES) {
-      throw new Refusal('tooLarge', `body: has more than the ${MAX_BUNDLE_BYTES} bytes that an archive may`);
+      throw new Refusal('tooLarge', `body: has more than the ${MAX_BUNDLE_BYTES} bytes that are allowed`);
     }
     this.#hash.update(chunk);
     for (let rest = chunk; rest.byteLength > 0;) {
@@ -98,7 +150,7 @@ class Upload {
     }
   }
 
-  async end(): Promise<{ sha256: string; size: number; format: Format }> {
+  async end(): Promise<Archive> {
     if (this.#partBytes > 0) await this.#put();
     return { sha256: this.#hash.digest('hex'), size: this.#size, format: this.#format ?? formatOf([]) };
   }

@@ -38,12 +38,23 @@ export interface Session {
 
 /** Starts each target now at all its locations; it counts and alerts as a scheduled run does. */
 export async function trigger(caller: Caller, input: z.output<typeof TriggerInput>): Promise<SessionRow[]> {
-  const targets = (await targetsOf(caller, input.target ?? {})).filter((row) => row.run_locations.length > 0);
+  const { target = {}, refreshCache } = input;
+  return startNow(caller, await targetsOf(caller, target), { runSource: 'TRIGGER_API', refreshCache });
+}
+
+interface Start {
+  runSource: NewSession['runSource'];
+  refreshCache: boolean;
+}
+
+/** @throws Refusal `notFound` when none of them has a place to run */
+export async function startNow(caller: Caller, rows: readonly CheckRow[], how: Start): Promise<SessionRow[]> {
+  const targets = rows.filter((row) => row.run_locations.length > 0);
   if (targets.length === 0) throw new Refusal('notFound', 'no activated check matches the target');
   const scheduledAt = new Date();
   const definitionOf = await effectiveDefinitions(caller.store.db, targets);
   const started = await caller.queue.start(
-    targets.map((row) => newSession({ ...row, definition: toRun(definitionOf(row), input) }, scheduledAt)),
+    targets.map((row) => newSession({ ...row, definition: toRun(definitionOf(row), how) }, how, scheduledAt)),
   );
   return sessions.findSessions(
     caller.store.db,
@@ -69,20 +80,18 @@ async function targetsOf(
   return [...byId, ...byTags.filter((row) => !ids.includes(row.id))];
 }
 
-const toRun = (
-  definition: Record<string, unknown>,
-  { refreshCache }: z.output<typeof TriggerInput>,
-): Record<string, unknown> => ('refreshCache' in definition ? { ...definition, refreshCache } : definition);
+const toRun = (definition: Record<string, unknown>, { refreshCache }: Start): Record<string, unknown> =>
+  'refreshCache' in definition ? { ...definition, refreshCache } : definition;
 
 /** @param row with the definition that it runs with */
-function newSession(row: CheckRow, scheduledAt: Date): NewSession {
+function newSession(row: CheckRow, { runSource }: Start, scheduledAt: Date): NewSession {
   const type = findCheckType(row.type)!;
   return {
     accountId: row.account_id,
     checkId: row.id,
     checkType: row.type,
     name: row.name,
-    runSource: 'TRIGGER_API',
+    runSource,
     lane: 0,
     scheduledAt,
     request: newId(),

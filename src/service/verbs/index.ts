@@ -18,6 +18,7 @@ export * from './refusal.ts';
 export { withoutSecrets } from './secrets.ts';
 export * from './snippets.ts';
 export * from './test-results.ts';
-export { TestRunInput, TestTriggerInput } from './test-session-input.ts';
+export { CommandTriggerInput, TestRunInput, TestTriggerInput } from './test-session-input.ts';
 export * from './test-sessions.ts';
+export * from './triggers.ts';
 export * from './variables.ts';

@@ -13,10 +13,13 @@ export type RefusalCode =
 /** The caller's mistake or bad luck, never ours. `message` is shown as it is. */
 export class Refusal extends Error {
   readonly code: RefusalCode;
-  constructor(code: RefusalCode, message: string, options?: ErrorOptions) {
+  /** A word that programs look for. */
+  readonly errorCode: string | undefined;
+  constructor(code: RefusalCode, message: string, options?: ErrorOptions & { errorCode?: string }) {
     super(message, options);
     this.name = 'Refusal';
     this.code = code;
+    this.errorCode = options?.errorCode;
   }
 }
 

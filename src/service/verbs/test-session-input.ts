@@ -16,6 +16,11 @@ const Metadata = z.looseObject({
 });
 export type Metadata = z.output<typeof Metadata>;
 
+export const withEnvironment = (
+  commit: Metadata | null | undefined,
+  environment: string | null | undefined,
+): Metadata => ({ ...commit, ...(typeof environment === 'string' ? { environment } : {}) });
+
 const name = z.string().min(1, 'must not be empty').max(255);
 const variables = z.array(EnvironmentVariable).max(100).default([]);
 /** Tests are not repeated unless somebody asks for it. */
@@ -41,6 +46,52 @@ export const TestTriggerInput = z.strictObject({
 });
 export type TestTriggerInput = z.output<typeof TestTriggerInput>;
 
+const RunLocation = z.union([
+  z.string().min(1).max(64),
+  z.object({ type: z.literal('PUBLIC'), region: z.enum(REGIONS) }).transform(({ region }) => region),
+  z
+    .object({ type: z.literal('PRIVATE'), id: z.string().optional(), slugName: z.string().min(1).max(64) })
+    .transform(({ slugName }) => slugName),
+]);
+
+const environment = z.string().max(200).nullable().optional();
+const repoInfo = Metadata.nullable().optional();
+
+/** Says the same as TestTriggerInput in the words of command lines. */
+export const CommandTriggerInput = z
+  .strictObject({
+    name,
+    shouldRecord: z.boolean().default(true),
+    runLocation: RunLocation,
+    /** What the client calls the session. */
+    checkRunSuiteId: z.string().max(255).nullable().optional(),
+    targetTags: z.array(z.array(z.string()).max(100)).max(100).default([]),
+    checkId: z.array(z.uuid()).max(MAX_JOBS).nullable().optional(),
+    environmentVariables: variables,
+    repoInfo,
+    environment,
+    testRetryStrategy: retries,
+    refreshCache: z.boolean().default(false),
+  })
+  .transform(({ targetTags, checkId, repoInfo: commit, environment: where, testRetryStrategy, ...rest }) => {
+    const matchTags = targetTags.filter((tags) => tags.length > 0);
+    const isNamed = checkId != null && checkId.length > 0;
+    return {
+      name: rest.name,
+      runLocation: rest.runLocation,
+      shouldRecord: rest.shouldRecord,
+      environmentVariables: rest.environmentVariables,
+      refreshCache: rest.refreshCache,
+      retryStrategy: testRetryStrategy,
+      target: {
+        ...(matchTags.length > 0 ? { matchTags } : {}),
+        ...(isNamed ? { checkId } : {}),
+        allowDeactivated: false,
+      },
+      metadata: withEnvironment(commit, where),
+    };
+  });
+
 /** A check that is stored nowhere, with what only test sessions say about it. */
 const TestJob = z.looseObject({
   checkType: z.string(),
@@ -49,14 +100,6 @@ const TestJob = z.looseObject({
   sourceInfo: z.looseObject({}).nullable().optional(),
   filePath: z.string().max(1000).nullable().optional(),
 });
-
-const RunLocation = z.union([
-  z.string().min(1).max(64),
-  z.object({ type: z.literal('PUBLIC'), region: z.enum(REGIONS) }).transform(({ region }) => region),
-  z
-    .object({ type: z.literal('PRIVATE'), id: z.string().optional(), slugName: z.string().min(1).max(64) })
-    .transform(({ slugName }) => slugName),
-]);
 
 export const TestRunInput = z.strictObject({
   name,
@@ -73,8 +116,8 @@ export const TestRunInput = z.strictObject({
     .max(0, 'must be empty: give files as dependencies of each check')
     .optional(),
   runLocation: RunLocation,
-  repoInfo: Metadata.nullable().optional(),
-  environment: z.string().max(200).nullable().optional(),
+  repoInfo,
+  environment,
   shouldRecord: z.boolean().default(true),
   streamLogs: z.boolean().default(false),
   refreshCache: z.boolean().default(false),

@@ -22,7 +22,13 @@ import { decodeCursor, encodeCursor } from './cursor.ts';
 import { invalid } from './problems.ts';
 import { missingReferences } from './references.ts';
 import { notFound, Refusal } from './refusal.ts';
-import type { Metadata, TestRunInput, TestTriggerInput } from './test-session-input.ts';
+import {
+  withEnvironment,
+  type CommandTriggerInput,
+  type Metadata,
+  type TestRunInput,
+  type TestTriggerInput,
+} from './test-session-input.ts';
 import { WakeWaiter } from './wake-waiter.ts';
 
 export interface TestSession {
@@ -55,20 +61,42 @@ interface Plan {
 
 /** Runs stored checks at one place. It counts nowhere but in its session, and alerts nobody. */
 export async function triggerTests(caller: Caller, input: TestTriggerInput): Promise<TestSession> {
-  const { environmentVariables, retryStrategy, refreshCache, runLocation: place } = input;
+  const rows = await targetsOf(caller, input);
+  if (rows.length === 0) throw new Refusal('notFound', NO_MATCH);
+  const { testSessionId } = await startStored(caller, { ...input, shouldRecord: true }, rows);
+  return getTestSession(caller, testSessionId);
+}
+
+const NO_MATCH = 'no check matches the target';
+
+/** The same for command lines, which ask for the session themselves and tell apart that nothing matched. */
+export async function triggerTestsOfCommand(
+  caller: Caller,
+  input: z.output<typeof CommandTriggerInput>,
+): Promise<{ rows: CheckRow[]; testSessionId: string; sequenceIds: Record<string, string> }> {
+  const rows = await targetsOf(caller, input);
+  if (rows.length === 0) throw new Refusal('forbidden', NO_MATCH, { errorCode: 'ERR_NO_MATCHING_CHECKS' });
+  return { rows, ...(await startStored(caller, input, rows)) };
+}
+
+/** @returns the sequence of each check by its id */
+async function startStored(
+  caller: Caller,
+  input: TestTriggerInput & { shouldRecord: boolean },
+  rows: readonly CheckRow[],
+): Promise<{ testSessionId: string; sequenceIds: Record<string, string> }> {
+  const { environmentVariables, retryStrategy, refreshCache, runLocation: place, shouldRecord } = input;
   const plan: Plan = {
     id: newId(),
     name: input.name,
     place,
     projectId: null,
     provider: 'TRIGGER',
-    runSource: 'TRIGGER_RECORD',
-    recorded: true,
+    runSource: shouldRecord ? 'TRIGGER_RECORD' : 'TRIGGER_NO_RECORD',
+    recorded: shouldRecord,
     metadata: input.metadata ?? {},
   };
-  const rows = await targetsOf(caller, input);
-  if (rows.length === 0) throw new Refusal('notFound', 'no check matches the target');
-  await start(caller, plan, async (trx) => {
+  const sequences = await start(caller, plan, async (trx) => {
     const definitionOf = await effectiveDefinitions(trx, rows);
     return rows.map((row) => {
       const type = findCheckType(row.type)!;
@@ -85,7 +113,8 @@ export async function triggerTests(caller: Caller, input: TestTriggerInput): Pro
       };
     });
   });
-  return getTestSession(caller, plan.id);
+  const sequenceIds = Object.fromEntries(rows.map(({ id }, at) => [id, sequences[at]!]));
+  return { testSessionId: plan.id, sequenceIds };
 }
 
 /** Runs checks that are stored nowhere. @returns the sequence of each by its logicalId */
@@ -94,7 +123,7 @@ export async function runTests(
   input: TestRunInput,
 ): Promise<{ testSessionId: string; sequenceIds: Record<string, string> }> {
   const place = input.runLocation;
-  const { refreshCache, streamLogs, shouldRecord: recorded, environment } = input;
+  const { refreshCache, streamLogs, shouldRecord: recorded } = input;
   const plan: Plan = {
     id: newId(),
     name: input.name,
@@ -103,7 +132,7 @@ export async function runTests(
     provider: 'API',
     runSource: recorded ? 'TEST_RECORD' : 'TEST_NO_RECORD',
     recorded,
-    metadata: { ...input.repoInfo, ...(typeof environment === 'string' ? { environment } : {}) },
+    metadata: withEnvironment(input.repoInfo, input.environment),
   };
   const sequences = await start(caller, plan, async (trx) => {
     const checksToRun = input.checkRunJobs.map((job, at) => ({ job, ...readJob(job, at, place) }));
@@ -182,7 +211,7 @@ const NOT_OF_CHECKS: ReadonlySet<string> = new Set([
 const isRegion = (place: string): boolean => REGIONS.some((region) => region === place);
 
 /** The checks of the target: by id, by tags, or all. */
-async function targetsOf(caller: Caller, { target }: TestTriggerInput): Promise<CheckRow[]> {
+async function targetsOf(caller: Caller, { target }: Pick<TestTriggerInput, 'target'>): Promise<CheckRow[]> {
   const { db } = caller.store;
   const { checkId, matchTags, allowDeactivated = false } = target ?? {};
   const byTags =

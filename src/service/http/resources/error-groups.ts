@@ -137,6 +137,7 @@ export const errorGroupRoutes: readonly Route[] = [
       summary: 'List the error groups of the test sessions of a project',
       status: 200,
       reply: z.array(TestErrorGroup),
+      errors: [404],
     },
     async (caller, { params }) =>
       (await verbs.listErrorGroupsOfProject(caller, params.projectId)).map(showTestGroup),

@@ -13,6 +13,7 @@ import { runtimeRoutes } from './runtimes.ts';
 import { snippetRoutes } from './snippets.ts';
 import { storageRoutes } from './storage.ts';
 import { testSessionRoutes } from './test-sessions.ts';
+import { triggerRoutes } from './triggers.ts';
 import { variableRoutes } from './variables.ts';
 
 /** Every route of the interface, one module per resource. */
@@ -24,6 +25,7 @@ export const routes: readonly Route[] = [
   ...checkResultRoutes,
   ...assetRoutes,
   ...testSessionRoutes,
+  ...triggerRoutes,
   ...errorGroupRoutes,
   ...privateLocationRoutes,
   ...accountRoutes,

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { MAX_BUNDLE_BYTES } from '../../../contract/index.ts';
 import * as verbs from '../../verbs/index.ts';
+import { FileAnswer } from '../file-answer.ts';
 import { route, type Route } from '../route.ts';
 
 export const storageRoutes: readonly Route[] = [
@@ -17,6 +18,23 @@ export const storageRoutes: readonly Route[] = [
     async (caller, { upload }) => {
       if (upload === undefined) throw verbs.invalid(['body: is missing']);
       return verbs.storeBundle(caller, upload);
+    },
+  ),
+  route(
+    {
+      method: 'GET',
+      path: '/next/storage/download',
+      tag: 'storage',
+      summary: 'Download an archive that was uploaded, or with the header Range a part of it',
+      query: z.strictObject({ key: z.string().max(200).describe('As the upload answered it') }),
+      status: 200,
+      file: true,
+      errors: [404, 416],
+    },
+    async (caller, { query, asked }) => {
+      const { size, sha256, read } = await verbs.openBundle(caller, query.key);
+      const name = query.key.slice(query.key.lastIndexOf('/') + 1);
+      return FileAnswer.of({ name, contentType: 'application/octet-stream', size, tag: sha256, read }, asked);
     },
   ),
 ];

@@ -82,9 +82,13 @@ export const TestSessionListEntry = z
   })
   .meta({ id: 'TestSessionListEntry' });
 
+/** Where a test session is read. */
+export const testSessionUrl = (publicUrl: string, id: string): string =>
+  `${publicUrl}/v1/test-sessions/${id}`;
+
 /** Where a result of a test session is read. */
 export const testResultUrl = (publicUrl: string, testSessionId: string, id: string): string =>
-  `${publicUrl}/v1/test-sessions/${testSessionId}/results/${id}`;
+  `${testSessionUrl(publicUrl, testSessionId)}/results/${id}`;
 
 function showHead(session: TestSession, publicUrl: string, now: number) {
   const { row, parts, results } = session;
@@ -93,7 +97,7 @@ function showHead(session: TestSession, publicUrl: string, now: number) {
   const stoppedAt = isOver(session) ? new Date(Math.max(start, ...stops)) : null;
   return {
     testSessionId: row.id,
-    testSessionLink: `${publicUrl}/v1/test-sessions/${row.id}`,
+    testSessionLink: testSessionUrl(publicUrl, row.id),
     name: row.name,
     status: statusOf(parts.map(partStatus)),
     errorGroupIds: [...new Set(results.flatMap(({ error_group_ids }) => error_group_ids))],

@@ -4,12 +4,14 @@ import * as verbs from '../../verbs/index.ts';
 import { FileAnswer } from '../file-answer.ts';
 import { route, type Route } from '../route.ts';
 import { AssetList, AssetQuery, listOf, showTestAsset } from './assets.ts';
+import { AnyCheck, showCheck } from './check-entry.ts';
 import { showResult, TestSessionResult } from './check-result-entry.ts';
 import { Moment } from './shapes.ts';
 import {
   showListEntry,
   showTestSession,
   testResultUrl,
+  testSessionUrl,
   TEST_STATUSES,
   TestSessionListEntry,
   TestSessionShape,
@@ -44,7 +46,7 @@ const ListQuery = z.strictObject({
 const show = (caller: verbs.Caller, session: verbs.TestSession): Record<string, unknown> =>
   showTestSession(session, caller.publicUrl, wallMs());
 
-const byLogicalId = z.record(z.string(), z.uuid());
+const byId = z.record(z.string(), z.uuid());
 
 const LogQuery = z.strictObject({
   after: z.int().min(0).default(0).describe('next of the previous answer'),
@@ -77,13 +79,35 @@ export const testSessionRoutes: readonly Route[] = [
       reply: z.strictObject({
         schedulingId: z.uuid(),
         testSessionId: z.uuid(),
-        testResultIds: byLogicalId,
-        sequenceIds: byLogicalId,
+        testResultIds: byId,
+        sequenceIds: byId,
       }),
     },
     async (caller, { body }) => {
       const { testSessionId, sequenceIds } = await verbs.runTests(caller, body);
       return { schedulingId: testSessionId, testSessionId, testResultIds: sequenceIds, sequenceIds };
+    },
+  ),
+  route(
+    {
+      method: 'POST',
+      path: '/next/test-sessions/trigger',
+      tag,
+      summary: 'Test stored checks now at one location, for command lines',
+      body: verbs.CommandTriggerInput,
+      status: 201,
+      reply: z.strictObject({
+        checks: z.array(AnyCheck),
+        testSessionId: z.uuid(),
+        testResultIds: byId,
+        sequenceIds: byId,
+      }),
+      errors: [404],
+    },
+    async (caller, { body }) => {
+      const { rows, testSessionId, sequenceIds } = await verbs.triggerTestsOfCommand(caller, body);
+      const checks = rows.map((row) => showCheck(row, { includeDependencies: false }));
+      return { checks, testSessionId, testResultIds: sequenceIds, sequenceIds };
     },
   ),
   route(
@@ -242,6 +266,50 @@ export const testSessionRoutes: readonly Route[] = [
       const { asset, read } = await verbs.openTestAsset(caller, testSessionId, testSessionResultId, assetId);
       const { name, content_type: contentType, size } = asset;
       return FileAnswer.of({ name, contentType, size, tag: asset.sha256 ?? asset.id, read }, asked);
+    },
+  ),
+  route(
+    {
+      method: 'GET',
+      path: '/next/test-sessions/{testSessionId}/link',
+      tag,
+      summary: 'Where a test session is shown',
+      status: 200,
+      reply: z.strictObject({ link: z.url() }),
+      errors: [404],
+    },
+    async (caller, { params }) => {
+      const { row } = await verbs.getTestSession(caller, params.testSessionId);
+      return { link: testSessionUrl(caller.publicUrl, row.id) };
+    },
+  ),
+  route(
+    {
+      method: 'GET',
+      path: '/next/test-sessions/{testSessionId}/results/{testSessionResultId}/links',
+      tag,
+      summary: 'Where a result of a test session and its traces, videos and screenshots are',
+      status: 200,
+      reply: z.strictObject({
+        testResultLink: z.url(),
+        testTraceLinks: z.array(z.url()),
+        videoLinks: z.array(z.url()),
+        screenshotLinks: z.array(z.url()),
+      }),
+      errors: [404],
+    },
+    async (caller, { params: { testSessionId, testSessionResultId: id } }) => {
+      const { result, checkId, assets } = await verbs.listTestAssets(caller, testSessionId, id);
+      const url = testResultUrl(caller.publicUrl, testSessionId, id);
+      const shown = assets.map((row) => showTestAsset(row, { result, checkId, testSessionId, url }));
+      const linksOf = (type: string): string[] =>
+        shown.filter((each) => each.type === type).map((each) => each.url);
+      return {
+        testResultLink: url,
+        testTraceLinks: linksOf('trace'),
+        videoLinks: linksOf('video'),
+        screenshotLinks: linksOf('screenshot'),
+      };
     },
   ),
   route(

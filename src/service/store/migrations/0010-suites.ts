@@ -12,6 +12,9 @@ const statements = [
     used_at timestamptz not null default now(),
     primary key (account_id, sha256))`,
   sql`create index bundle_used on bundle (used_at)`,
+  sql`create table loose_blob (
+    blob_id uuid primary key,
+    since timestamptz not null default now())`,
 
   sql`create table test_session (
     id uuid primary key,

@@ -1,5 +1,5 @@
 import { sql, type Selectable } from 'kysely';
-import type { Db } from '../../ports.ts';
+import type { Db, Trx } from '../../ports.ts';
 import type { BundleTable } from '../schema.ts';
 
 export type BundleRow = Selectable<BundleTable>;
@@ -8,11 +8,19 @@ export type BundleRow = Selectable<BundleTable>;
 export const bundleKey = ({ sha256, format }: Pick<BundleRow, 'sha256' | 'format'>): string =>
   `bundles/${sha256}.tar.${format}`;
 
-/** @returns false when the account has it already; then it counts as used now */
-export async function insertBundle(
-  db: Db,
-  row: Pick<BundleRow, 'account_id' | 'sha256' | 'format' | 'size' | 'blob_id'>,
-): Promise<boolean> {
+/** Notes that bytes are about to come: whatever becomes of the upload, somebody removes them. */
+export async function openUpload(db: Db, blobId: string): Promise<void> {
+  await db.insertInto('loose_blob').values({ blob_id: blobId }).execute();
+}
+
+type NewBundle = Pick<BundleRow, 'account_id' | 'sha256' | 'format' | 'size' | 'blob_id'>;
+
+/**
+ * Bytes become a bundle.
+ *
+ * @returns the bytes that the bundle has: others when the account had it already; then it counts as used now
+ */
+export async function insertBundle(db: Trx, row: NewBundle): Promise<string> {
   const { blob_id } = await db
     .insertInto('bundle')
     .values(row)
@@ -21,7 +29,35 @@ export async function insertBundle(
     )
     .returning('blob_id')
     .executeTakeFirstOrThrow();
-  return blob_id === row.blob_id;
+  if (blob_id === row.blob_id) await forgetLoose(db, blob_id);
+  return blob_id;
+}
+
+/** Gives a bundle whose bytes `lost` are not there any more others. @returns false when somebody else has */
+export async function replaceBytes(db: Trx, row: NewBundle, lost: string): Promise<boolean> {
+  const done = await db
+    .updateTable('bundle')
+    .set({ blob_id: row.blob_id })
+    .where('account_id', '=', row.account_id)
+    .where('sha256', '=', row.sha256)
+    .where('blob_id', '=', lost)
+    .returning('sha256')
+    .execute();
+  if (done.length === 1) await forgetLoose(db, row.blob_id);
+  return done.length === 1;
+}
+
+/** Bytes that have been loose for so long. @returns their ids, at most 100 */
+export async function looseBlobs(db: Db, idleMs: number): Promise<string[]> {
+  const { rows } = await sql<{ blob_id: string }>`
+    select blob_id from loose_blob where since < now() - ${idleMs}::float8 * interval '1 millisecond'
+    order by since limit 100`.execute(db);
+  return rows.map(({ blob_id }) => blob_id);
+}
+
+/** They are removed, or a bundle's. */
+export async function forgetLoose(db: Db, blobId: string): Promise<void> {
+  await db.deleteFrom('loose_blob').where('blob_id', '=', blobId).execute();
 }
 
 /**
@@ -74,10 +110,10 @@ export async function findBundleOfRun(
     .executeTakeFirst();
 }
 
-/** Takes out what no check and no unfinished run uses. @returns what was taken out, at most 100 */
-export async function removeUnused(db: Db, idleMs: number): Promise<BundleRow[]> {
-  const { rows } = await sql<BundleRow>`
-    delete from bundle b using (
+/** Takes out what no check and no unfinished run uses; the bytes are loose then. @returns how many */
+export async function removeUnused(db: Db, idleMs: number): Promise<number> {
+  const { rows } = await sql`
+    with gone as (delete from bundle b using (
       select account_id, sha256 from bundle
       where used_at < now() - ${idleMs}::float8 * interval '1 millisecond'
       order by used_at limit 1000 for update skip locked) old
@@ -86,6 +122,8 @@ export async function removeUnused(db: Db, idleMs: number): Promise<BundleRow[]>
         and c.definition ->> 'codeBundlePath' = 'bundles/' || b.sha256 || '.tar.' || b.format)
       and not exists (select 1 from run r where r.account_id = b.account_id and r.state in (0, 1, 2)
         and r.payload #>> '{bundle,sha256}' = b.sha256)
-    returning b.*`.execute(db);
-  return rows;
+    returning b.blob_id)
+    insert into loose_blob (blob_id, since) select blob_id, '-infinity' from gone
+    returning blob_id`.execute(db);
+  return rows.length;
 }

@@ -182,6 +182,8 @@ export interface CheckStatusRow {
   lastCheckRunId: number;
   longestRun: number | null;
   shortestRun: number | null;
+  /** Of a suite, as its agent counted its tests. */
+  testMetrics: unknown;
   createdAt: Date;
   updatedAt: Date;
 }
@@ -193,6 +195,9 @@ export async function checkStatuses(db: Db, accountId: string, checkId?: string)
     select c.id as "checkId", c.name, l.has_failures as "hasFailures", l.has_errors as "hasErrors",
       l.is_degraded as "isDegraded", l.location as "lastRunLocation", l.run_id as "lastCheckRunId",
       t.longest as "longestRun", t.shortest as "shortestRun",
+      case when c.type = 'PLAYWRIGHT' then (
+        select d.detail #> '{playwrightCheckResult,metrics}' from check_result_detail d
+        where d.result_id = l.id and d.scheduled_at = l.scheduled_at) end as "testMetrics",
       c.created_at as "createdAt", l.created_at as "updatedAt"
     from check_def c
     join lateral (
