@@ -161,12 +161,23 @@ failed, 2 when the file is wrong, 3 when this machine could not observe the targ
         meaning: 'data folder of vedette up (default: .vedette here or above)',
       },
     },
-    details: `Packs the files that git does not ignore, from the folder with the lock file on, uploads them, starts a
-test session and prints what Playwright prints. Report, traces, videos and screenshots are then
-downloaded. Flags behind -- go to Playwright: vedette pw-test -- --project chromium tests/login.
-VEDETTE_URL and VEDETTE_API_KEY name a service; without them the one of vedette up is used. Exits 0
-when all tests passed, 1 when not. Ctrl-C cancels the run and brings back what it has found; a
-second Ctrl-C does not wait for that.`,
+    details: `Start it in the folder with the Playwright config. It packs the project, which are the files that git
+does not ignore from the folder with the lock file on (150 MB packed at most), has an agent of a
+private location install and run it, prints what Playwright prints, and brings report, traces, videos
+and screenshots back. The session is listed by GET /v1/test-sessions.
+
+The service is that of VEDETTE_URL and VEDETTE_API_KEY; without them that of 'vedette up', whose data
+folder is found here or above. VEDETTE_LOCATION stands in for --location. Flags behind -- go to
+Playwright as they are, but for --reporter, --shard and what needs a screen.
+
+Examples:
+  vedette pw-test                                        all tests, at the only location
+  vedette pw-test -- --project chromium tests/login      some of them
+  vedette pw-test --shards 4 --env BASE_URL=https://staging.example -- --grep @smoke
+
+Ctrl-C cancels the run and brings back what it has found; a second one does not wait for that.
+Exit code: 0 all tests passed; 1 not, or cancelled; 2 a mistake in project or command line; 3 an internal
+fault; 4 the service refuses the key; 5 the service does not answer.`,
     load: async () => (await import('./pw-test/index.ts')).pwTest,
   },
   {

@@ -1,5 +1,7 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -11,7 +13,7 @@ import type { Job } from '../../src/contract/index.ts';
 import { derivedId } from '../../src/kit/ids.ts';
 import { cancelled, failedBy, startAgent, type ScriptedAgent } from '../rest/agent.ts';
 import { API_KEY, startTestService, type TestService } from '../rest/service.ts';
-import { freePort } from '../support/targets/ports.ts';
+import { freePort, listenOn } from '../support/targets/ports.ts';
 import { runVedette, vedette } from './program.ts';
 
 let service: TestService;
@@ -117,6 +119,7 @@ describe('vedette pw-test', () => {
       'auth/state.json': '{}',
       'test-results/old.txt': 'old',
       'vedette-report/old.txt': 'old',
+      'vedette-report/.vedette-report': '',
     });
     const args = [
       'pw-test',
@@ -235,6 +238,139 @@ describe('vedette pw-test', () => {
     expect(program.stdout()).toContain('CANCELLED');
   });
 
+  test('takes names as they are, what git does not know yet, and links inside', async () => {
+    const folder = project({
+      ...SHOP,
+      '.gitignore': 'node_modules\n',
+      'tests/große Prüfung 日本.spec.ts': '// ü',
+    });
+    symlinkSync('../playwright.config.ts', join(folder, 'tests/config link.ts'));
+    execFileSync('git', ['add', 'package.json'], { cwd: folder });
+    const program = vedette(['pw-test', '--name', 'Prüfung 1'], { cwd: folder, env });
+    const job = await agent.take();
+    expect(job.name).toBe('Prüfung 1');
+    expect(Object.keys(await filesOf(job)).toSorted()).toEqual(
+      [
+        ...Object.keys(SHOP),
+        '.gitignore',
+        'tests/config link.ts',
+        'tests/große Prüfung 日本.spec.ts',
+      ].toSorted(),
+    );
+    await agent.finish(job);
+    expect(await program.ended).toBe(0);
+  });
+
+  test('takes of a repository only the folder with the lock file, and no earlier report', async () => {
+    const folder = project({ '.gitignore': '', 'other/large.bin': 'x' });
+    const below = join(folder, 'e2e');
+    mkdirSync(join(below, 'tests'), { recursive: true });
+    for (const [path, text] of Object.entries(SHOP)) writeFileSync(join(below, path), text);
+    mkdirSync(join(below, 'found'));
+    writeFileSync(join(below, 'found/.vedette-report'), '');
+    const program = vedette(['pw-test', '--report', 'found'], { cwd: below, env });
+    const job = await agent.take();
+    expect(Object.keys(await filesOf(job)).toSorted()).toEqual(Object.keys(SHOP).toSorted());
+    await agent.finish(job);
+    expect(await program.ended).toBe(0);
+  });
+
+  test.each([
+    ['a report in a folder of somebody else', SHOP, ['--report', 'tests'], /tests has files that are not of/],
+    ['a report over the project', SHOP, ['--report', '.'], /has files that are not of an earlier run/],
+    ['a report in a file', SHOP, ['--report', 'package.json'], /is no folder \(ENOTDIR\)/],
+    ['files outside', SHOP, ['--include', '../*.ts'], /^$/],
+    ['no config', { ...SHOP, 'playwright.config.ts': '' }, ['--', '-c', 'other.ts'], /no such file in/],
+    [
+      'no config at all',
+      { 'package.json': '{}', 'package-lock.json': '{}' },
+      [],
+      /has no playwright\.config\.ts, \.js, .*: go to the folder that has it/,
+    ],
+  ] as const)('%s: ends with 2 and one line', async (what, files, args, line) => {
+    const folder = project(files);
+    if (what === 'files outside') {
+      writeFileSync(join(dirname(folder), 'vedette-outside.ts'), '');
+      onTestFinished(() => rmSync(join(dirname(folder), 'vedette-outside.ts')));
+    }
+    const { code, stderr } = await runVedette(['pw-test', ...args], { cwd: folder, env });
+    if (what === 'files outside') expect(stderr).toMatch(/--include: \.\.\/.* is not below/);
+    else expect(stderr).toMatch(line);
+    expect(stderr.trim().split('\n')).toHaveLength(1);
+    expect(code).toBe(2);
+  });
+
+  test('a link that leads out is named', async () => {
+    for (const target of ['../../outside.ts', '/etc/hostname']) {
+      const folder = project(SHOP);
+      symlinkSync(target, join(folder, 'tests/shared'));
+      const { code, stderr } = await runVedette(['pw-test'], { cwd: folder, env });
+      expect(stderr).toContain(`tests/shared is a link to ${target}, outside of the project: put a copy`);
+      expect(code).toBe(2);
+    }
+  });
+
+  test('what is too large is told with its size, the limit and the largest files', async () => {
+    const folder = project(SHOP);
+    writeFileSync(join(folder, 'film.mp4'), randomBytes(151_000_000));
+    const { code, stderr } = await runVedette(['pw-test'], { cwd: folder, env });
+    expect(stderr).toMatch(/the project has 151\.0 MB in 5 files, and more than the 150\.0 MB .* film\.mp4/);
+    expect(code).toBe(2);
+  });
+
+  test('a lock file above belongs to a workspace or a repository, or is somebody else’s', async () => {
+    const { 'package-lock.json': lock, ...rest } = SHOP;
+    const below = Object.fromEntries(Object.entries(rest).map(([path, text]) => [`mine/${path}`, text]));
+    const home = project({ ...below, 'package-lock.json': lock, 'keys.txt': 'secret' });
+    const { code, stderr } = await runVedette(['pw-test'], { cwd: join(home, 'mine'), env });
+    expect(stderr).toMatch(/neither .* nor a workspace or repository around it has a lock file/);
+    expect(code).toBe(2);
+  });
+
+  test('a repository that git cannot read is not packed with all that it ignores', async () => {
+    const folder = project(SHOP);
+    mkdirSync(join(folder, '.git'));
+    writeFileSync(join(folder, '.git/HEAD'), 'nonsense');
+    const { code, stderr } = await runVedette(['pw-test'], { cwd: folder, env });
+    expect(stderr).toMatch(/git cannot say which files of .* it ignores: fatal: /);
+    expect(code).toBe(2);
+  });
+
+  test('Ctrl-C during the upload ends it', async () => {
+    const folder = project(SHOP);
+    const silent = createServer(() => {});
+    const port = await listenOn(silent);
+    onTestFinished(() => void silent.close());
+    const program = vedette(['pw-test', '--location', 'x'], {
+      cwd: folder,
+      env: { ...env, VEDETTE_URL: `http://127.0.0.1:${port}` },
+    });
+    await expect.poll(program.stdout, { timeout: 10_000 }).toContain('files, ');
+    program.child.kill('SIGINT');
+    expect(await program.ended).toBe(1);
+    expect(program.stdout()).toMatch(/cancelled\n$/);
+    silent.closeAllConnections();
+  });
+
+  test('chooses its location, or asks for it', async () => {
+    const none = await startTestService();
+    onTestFinished(async () => none.stop());
+    const own = { ...env, VEDETTE_URL: none.url };
+    const run = async (args: string[] = []) =>
+      runVedette(['pw-test', ...args], { cwd: project(SHOP), env: own });
+    expect((await run()).stderr).toMatch(/the account has no private location: make one/);
+    const first = await none.location('berlin');
+    await none.location('paris');
+    const { code, stderr } = await run();
+    expect(stderr).toMatch(/say where with --location: berlin, paris/);
+    expect(code).toBe(2);
+    const worker = await startAgent(none.url, first.key);
+    const program = vedette(['pw-test'], { cwd: project(SHOP), env: { ...own, VEDETTE_LOCATION: 'berlin' } });
+    await worker.pass(1);
+    expect(await program.ended).toBe(0);
+    worker.leave();
+  });
+
   test.each([
     [{}, [], /has neither a package\.json nor a Playwright config/],
     [{ 'package.json': '{}' }, [], /has a lock file: run the install of your package manager/],
@@ -261,6 +397,11 @@ describe('vedette pw-test', () => {
       code: 2,
       stderr: expect.stringMatching(/no service is known: set VEDETTE_URL/) as string,
     });
+    const half = async (given: Record<string, string>) =>
+      (await runVedette(['pw-test'], { cwd, env: given })).stderr;
+    expect(await half({ VEDETTE_URL: service.url })).toMatch(/VEDETTE_URL is set, but not VEDETTE_API_KEY/);
+    expect(await half({ VEDETTE_API_KEY: API_KEY })).toMatch(/VEDETTE_API_KEY is set, but not VEDETTE_URL/);
+    expect(await half({ ...env, VEDETTE_URL: 'localhost:3000' })).toMatch(/VEDETTE_URL: must be an address/);
     const bad = await runVedette(['pw-test'], { cwd, env: { ...env, VEDETTE_API_KEY: 'vk_wrong' } });
     expect(bad.code).toBe(4);
     const away = await runVedette(['pw-test'], {

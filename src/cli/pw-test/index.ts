@@ -5,7 +5,7 @@
  */
 import { hostname } from 'node:os';
 import { relative, resolve } from 'node:path';
-import { ExitCode } from '../../kit/errors.ts';
+import { ExitCode, FatalError } from '../../kit/errors.ts';
 import type { Invocation } from '../command.ts';
 import { cacheHash } from './cache-hash.ts';
 import { findConnection } from './connection.ts';
@@ -13,28 +13,42 @@ import { findFiles } from './files.ts';
 import { follow } from './follow.ts';
 import { commitOf } from './git.ts';
 import { readPlan } from './plan.ts';
-import { pack } from './pack.ts';
-import { findProject } from './project.ts';
-import { bringBack } from './report.ts';
+import { megabytes, pack } from './pack.ts';
+import { findConfig, findProject } from './project.ts';
+import { assertReplaceable, bringBack } from './report.ts';
 import { SessionClient } from './session-client.ts';
 import { summary } from './summary.ts';
 
-export async function pwTest({ operands, options, env, shutdown }: Invocation): Promise<ExitCode> {
+export async function pwTest(invocation: Invocation): Promise<ExitCode> {
+  try {
+    return await run(invocation);
+  } catch (error) {
+    // Whoever pressed Ctrl-C knows why it ended.
+    if (!invocation.shutdown.drain.aborted || error instanceof FatalError) throw error;
+    console.log('cancelled');
+    return ExitCode.checkFailed;
+  }
+}
+
+async function run({ operands, options, env, shutdown }: Invocation): Promise<ExitCode> {
   const plan = readPlan(options, operands);
   const folder = process.cwd();
   const project = await findProject(folder);
+  const config = findConfig(folder, plan.configPath);
+  const report = resolve(folder, plan.report);
+  await assertReplaceable(report);
   const connection = await findConnection(folder, plan, env);
   const client = new SessionClient(connection);
   const location = await client.chooseLocation(connection.location);
   const signal = shutdown.drain;
 
-  const files = await findFiles(project, plan.include, { env, signal });
+  const files = await findFiles(project, { include: plan.include, without: report }, { env, signal });
   const bundle = await pack(project.root, files);
   const workingDir = relative(project.root, folder);
-  console.log(`${files.length} files, ${megabytes(bundle.byteLength)} MB, from ${project.root}`);
-  if (signal.aborted) return ExitCode.checkFailed;
-  const codeBundlePath = await client.upload(bundle);
+  console.log(`${files.length} files, ${megabytes(bundle.byteLength)}, from ${project.root}`);
+  const codeBundlePath = await client.upload(bundle, signal);
   const commit = await commitOf(project.root, { env, signal });
+  signal.throwIfAborted();
   const session = await client.start({
     name: plan.name ?? project.name,
     checkRunJobs: [
@@ -62,15 +76,12 @@ export async function pwTest({ operands, options, env, shutdown }: Invocation): 
   console.log(`test session ${session.testSessionId} at ${location}\n`);
   const ended = await follow(client, session, shutdown, location);
   if (ended === null) return ExitCode.checkFailed;
-  const report = resolve(folder, plan.report);
   const kept = await bringBack(client, session, report, {
     cwd: folder,
-    configPath: plan.configPath,
+    config,
     env,
     signal: shutdown.kill,
   });
   console.log(summary(ended, await client.result(session), kept, plan.report));
   return ended.status === 'PASSED' ? ExitCode.done : ExitCode.checkFailed;
 }
-
-const megabytes = (bytes: number): string => (bytes / 1e6).toFixed(bytes < 1e6 ? 2 : 1);

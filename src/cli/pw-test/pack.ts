@@ -1,3 +1,5 @@
+import { lstat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { Pack } from 'tar';
 import { ExitCode, FatalError } from '../../kit/errors.ts';
 import { MAX_BUNDLE_BYTES } from '../../contract/index.ts';
@@ -10,7 +12,7 @@ const NO_TIME = new Date(0);
  *
  * @throws FatalError with exit code 2 when it is larger than the service takes
  */
-export async function pack(root: string, files: readonly string[]): Promise<Buffer> {
+export async function pack(root: string, files: readonly string[]): Promise<Buffer<ArrayBuffer>> {
   const archive = new Pack({
     cwd: root,
     gzip: { level: 9 },
@@ -26,15 +28,23 @@ export async function pack(root: string, files: readonly string[]): Promise<Buff
   for await (const chunk of archive) {
     const part = Buffer.from(chunk);
     bytes += part.byteLength;
-    if (bytes > MAX_BUNDLE_BYTES) throw tooLarge();
+    if (bytes > MAX_BUNDLE_BYTES) throw await tooLarge(root, files);
     chunks.push(part);
   }
   return Buffer.concat(chunks);
 }
 
-function tooLarge(): FatalError {
+async function tooLarge(root: string, files: readonly string[]): Promise<FatalError> {
+  const sized = await Promise.all(
+    files.map(async (path) => ({ path, bytes: (await lstat(join(root, path))).size })),
+  );
+  const total = sized.reduce((sum, { bytes }) => sum + bytes, 0);
+  const largest = sized.toSorted((a, b) => b.bytes - a.bytes).slice(0, 3);
+  const shown = largest.map(({ path, bytes }) => `${path} (${megabytes(bytes)})`).join(', ');
   return new FatalError(
     ExitCode.usage,
-    `pw-test: the project has more than ${MAX_BUNDLE_BYTES / 1e6} MB when it is packed: let git ignore large files that the tests do not need`,
+    `pw-test: the project has ${megabytes(total)} in ${files.length} files, and more than the ${megabytes(MAX_BUNDLE_BYTES)} that are taken when it is packed: let git ignore what the tests do not need; the largest: ${shown}`,
   );
 }
+
+export const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(bytes < 1e6 ? 2 : 1)} MB`;

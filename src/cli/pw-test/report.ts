@@ -1,10 +1,10 @@
-import { createWriteStream, globSync } from 'node:fs';
-import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { createWriteStream } from 'node:fs';
+import { cp, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { monoMs, sleep } from '../../kit/clock.ts';
-import { messageOf } from '../../kit/errors.ts';
+import { codeOf, ExitCode, FatalError, messageOf } from '../../kit/errors.ts';
 import type { Environment } from '../../kit/settings.ts';
 import { npmEnvironment, runProgram } from '../run-program.ts';
 import { unzip } from './unzip.ts';
@@ -13,6 +13,8 @@ import type { Asset, SessionClient, StartedSession } from './session-client.ts';
 /** Files of a result follow it; an agent sends the largest ones within this. */
 const PATIENCE_MS = 300_000;
 const LOOK_MS = 500;
+/** A file that says whose folder it is. */
+const MARK = '.vedette-report';
 const BLOBS = 'blobs';
 const HTML_REPORT = 'html-report.zip';
 
@@ -27,10 +29,27 @@ export interface Kept {
 
 interface Surroundings {
   cwd: string;
-  /** Of Playwright, from `cwd`; null: as it is named always. */
-  configPath: string | null;
+  /** Of Playwright, from `cwd`. */
+  config: string;
   env: Environment;
   signal: AbortSignal;
+}
+
+/**
+ * What an earlier run brought back makes room for this one; anything else is somebody's.
+ *
+ * @throws FatalError with exit code 2
+ */
+export async function assertReplaceable(folder: string): Promise<void> {
+  const names = await readdir(folder).catch((error: unknown): string[] => {
+    if (codeOf(error) === 'ENOENT') return [];
+    throw new FatalError(ExitCode.usage, `pw-test: --report=${folder}: is no folder (${codeOf(error)})`);
+  });
+  if (names.length === 0 || names.includes(MARK)) return;
+  throw new FatalError(
+    ExitCode.usage,
+    `pw-test: ${folder} has files that are not of an earlier run: name another folder with --report, or delete it`,
+  );
 }
 
 /** Downloads the files of the result, in place of those of an earlier run. */
@@ -44,6 +63,11 @@ export async function bringBack(
   const assets = await settled(client, session, signal);
   if (assets.length === 0) return { files: 0, reports: [], missing: [] };
   await rm(folder, { recursive: true, force: true });
+  await mkdir(folder, { recursive: true });
+  await writeFile(
+    join(folder, MARK),
+    'Made by vedette pw-test, which replaces this folder at its next run.\n',
+  );
   const missing: string[] = [];
   const kept: string[] = [];
   for (const asset of assets) {
@@ -112,9 +136,7 @@ async function unpackReports(folder: string, kept: readonly string[]): Promise<s
  * @returns where it is, null where Playwright is not installed
  */
 async function mergeBlobs(folder: string, surroundings: Surroundings): Promise<string | null> {
-  const { cwd, env, signal } = surroundings;
-  const config = surroundings.configPath ?? globSync('playwright.config.{ts,mts,cts,js,mjs,cjs}', { cwd })[0];
-  if (config === undefined) return null;
+  const { cwd, config, env, signal } = surroundings;
   const copy = await mkdtemp(join(tmpdir(), 'vedette-blobs-'));
   const own = { PLAYWRIGHT_HTML_OUTPUT_DIR: join(folder, 'html'), PLAYWRIGHT_HTML_OPEN: 'never' };
   try {

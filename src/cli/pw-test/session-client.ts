@@ -80,11 +80,12 @@ export class SessionClient {
     throw new FatalError(ExitCode.usage, `pw-test: ${choice}`);
   }
 
-  async upload(archive: Buffer): Promise<string> {
+  async upload(archive: Buffer<ArrayBuffer>, signal: AbortSignal): Promise<string> {
     const answer = await this.#send('/next/storage/upload-code-bundle', {
       method: 'POST',
       headers: { 'content-type': 'application/octet-stream' },
-      body: Uint8Array.from(archive),
+      body: archive,
+      signal,
     });
     return z.object({ key: z.string() }).parse(await answer.json()).key;
   }
