@@ -334,6 +334,11 @@ export class Agent {
         warm: this.#scripts.spares,
         running: this.#scripts.jobs,
       },
+      suites: {
+        free: this.#dispatcher.free('suite'),
+        blocked: this.#dispatcher.blocked('suite'),
+        running: this.#suites.jobs.map(({ pid, memoryBytes }) => ({ pid, memoryBytes })),
+      },
       spool: this.#spool.state,
       probes: this.#pool.processes,
       sandbox: { mode: this.#settings.sandbox, ...sandboxReport() },
