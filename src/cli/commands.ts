@@ -76,8 +76,8 @@ Exit code: 0 stopped; 2 a setting; 3 an internal fault; 78 the store refuses to 
     },
     details: `Reads the settings of 'vedette agent' from the same places, and tries, one after the other: settings,
 authorities, name, connection, proxy, tls, service, key, websocket, clock, data-folder, health-port,
-machine, sandbox, probes, target-names, icmp, runtimes, scripts, browser, npm-registry. It takes no
-run from the service, and may run beside an agent. Takes seconds; each step has a limit.
+machine, sandbox, probes, target-names, icmp, runtimes, scripts, browser, suite-tools, npm-registry.
+It takes no run from the service, and may run beside an agent. Takes seconds; each step has a limit.
 A warning is something that the agent does without: it has no exit code.
 
 Examples:
@@ -195,13 +195,20 @@ fault; 4 the service refuses the key; 5 the service does not answer.`,
         type: 'boolean',
         meaning: "only Chromium's headless shell: all that agents use which are not root",
       },
+      'suite-tools': {
+        type: 'string',
+        value: 'NAMES',
+        meaning: 'bring these too, about 100 MB each, for Playwright suites: bun, node22',
+      },
+      'no-suites': { type: 'boolean', meaning: 'bring no package managers for Playwright suites' },
       force: { type: 'boolean', meaning: 'install anew what is installed' },
     },
     details: `ACTION is install or list. A runtime is a Node.js, Playwright with its Chromium, and the packages that
 scripts may require. install brings the default one, or those that are named, with npm; a running
 agent finds them by itself. Chromium is Playwright's own build where it can be downloaded
-(PLAYWRIGHT_DOWNLOAD_HOST names a mirror), else the one of this machine. list shows what there is
-and what is installed.`,
+(PLAYWRIGHT_DOWNLOAD_HOST names a mirror), else the one of this machine. For Playwright suites npm,
+pnpm and Yarn come along (50 MB); what suites need besides, the agent fetches when they need it. list
+shows what there is and what is installed.`,
     load: async () => (await import('./runtime.ts')).runtime,
   },
 ];

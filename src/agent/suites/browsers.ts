@@ -16,9 +16,11 @@ import {
 import { letJobsPass, removeFolder } from '../sandbox/index.ts';
 import { SuiteProblem } from './problem.ts';
 import * as answers from './answers.ts';
+import { throughGate } from './environment.ts';
 import type { InstalledPlaywright } from './protocol.ts';
 import { SingleFlight } from './single-flight.ts';
-import { makeOwn, type Toolbox } from './toolbox.ts';
+import type { Toolbox } from './toolbox.ts';
+import { makeOwn } from './tools.ts';
 import type { Workshop } from './workshop.ts';
 import { lastLines } from './words.ts';
 
@@ -121,11 +123,11 @@ export class Browsers {
       );
       return this.#linkMachine(version, library);
     }
+    const debian = isChromiumOnly ? `, or install Debian's packages ${MACHINE_PACKAGES}` : '';
     throw new ExecutorFault(
       'BROWSERS_UNAVAILABLE',
       `Playwright ${version} needs ${names.join(', ')}, and this agent could not download it (${why}): let the agent ` +
-        `reach Playwright's download hosts (HTTPS_PROXY), set PLAYWRIGHT_DOWNLOAD_HOST to a mirror, or install ` +
-        `Debian's packages ${MACHINE_PACKAGES} for Chromium`,
+        `reach Playwright's download hosts (HTTPS_PROXY) or set PLAYWRIGHT_DOWNLOAD_HOST to a mirror${debian}`,
     );
   }
 
@@ -147,7 +149,7 @@ export class Browsers {
   async #fetch(version: string, names: readonly string[], library: string): Promise<void> {
     const { workshop, env, log } = this.#options;
     log.info({ version, browsers: names }, 'downloading browsers');
-    await workshop.use(async ({ process: worker, folder }) => {
+    await workshop.use(async ({ process: worker, folder, gate }) => {
       const into = join(folder, 'browsers');
       let printed = '';
       worker.onPrint = (_level, chunk) => (printed = (printed + String(chunk)).slice(-20_000));
@@ -159,6 +161,7 @@ export class Browsers {
           env: {
             PLAYWRIGHT_DOWNLOAD_CONNECTION_TIMEOUT: CONNECTION_TIMEOUT_MS,
             ...env,
+            ...(gate === null ? {} : { NODE_OPTIONS: throughGate(gate) }),
             HOME: folder,
             TMPDIR: folder,
             PLAYWRIGHT_BROWSERS_PATH: into,

@@ -1,8 +1,10 @@
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { ExecutorFault } from '../ports.ts';
 import type { Runtime } from '../runtimes/index.ts';
-import { dirname } from 'node:path';
 import type { Project } from './protocol.ts';
 import type { Toolbox } from './toolbox.ts';
+import type { Tool } from './tools.ts';
 
 export interface Engine {
   name: 'node' | 'bun';
@@ -11,6 +13,8 @@ export interface Engine {
   path: string[];
   /** Files that have to be readable and executable for it. */
   folders: string[];
+  /** For installations: where its headers are, for packages that are compiled. */
+  variables: Record<string, string>;
   /** What the log should say about the choice. */
   note: string | null;
 }
@@ -20,9 +24,9 @@ const NODES: Readonly<Record<number, string>> = { 22: '22.22.0', 24: '24.13.1', 
 const DEFAULT_NODE = 24;
 /**
  * Playwright 1.51 waits for ever for its own loader of modules under Node 24 and 26, now and then; 1.58 does
- * not. A project that says nothing gets the Node of its time.
+ * not. A project that says nothing, or leaves it open, gets the Node of its time.
  */
-const NODE_BEFORE = { playwright: 58, node: '22' } as const;
+const NODE_BEFORE = { playwright: 58, node: 22 } as const;
 const BUN = '1.3.8';
 const NAMED: Readonly<Record<string, number>> = {
   'lts/*': 24,
@@ -34,6 +38,12 @@ const NAMED: Readonly<Record<string, number>> = {
   current: 26,
 };
 
+/** The one that is fetched. */
+export const nodeTool = (major: number): Tool => ({
+  name: `node-${process.platform}-${process.arch}`,
+  version: NODES[major] ?? NODES[DEFAULT_NODE]!,
+});
+
 /** Nodes and Buns for suites: those of the runtimes, the agent's own, and what the registry has. */
 export class Engines {
   readonly #toolbox: Toolbox;
@@ -44,9 +54,13 @@ export class Engines {
     this.#runtimes = runtimes;
   }
 
-  /** Files of every Node at hand. */
+  /** Files of every Node at hand, and their headers. */
   get readable(): string[] {
-    return [process.execPath, ...this.#runtimes().map(({ node }) => node)];
+    const nodes = [process.execPath, ...this.#runtimes().map(({ node }) => node)];
+    return nodes.flatMap((node) => [
+      node,
+      ...(hasHeaders(node) ? [join(placeOf(node), 'include/node')] : []),
+    ]);
   }
 
   /** @throws ExecutorFault when it is not at hand and cannot be fetched */
@@ -57,26 +71,26 @@ export class Engines {
     const name = asked.engine ?? said?.name ?? 'node';
     const isOwnWord = asked.engine !== null;
     const range = isOwnWord ? asked.engineVersion : (said?.range ?? null);
-    const node = await this.#node((name === 'node' ? range : null) ?? usualRange(playwrightVersion));
+    const usual = isOld(playwrightVersion) ? NODE_BEFORE.node : DEFAULT_NODE;
+    const node = await this.#node(majorsOf(name === 'node' ? range : null, usual));
     const note = isOwnWord || said === null ? null : `${said.saidBy} asks for ${said.name} ${said.range}`;
     if (name === 'node') return { ...node, note };
     const version = /^\d+\.\d+\.\d+$/.exec(range ?? '')?.[0] ?? BUN;
     const folder = await this.#toolbox.get(`@oven/bun-${process.platform}-${process.arch}`, version);
     // Playwright itself is a program for Node.
-    return { name, version, path: [`${folder}/commands`, ...node.path], folders: node.folders, note };
+    return { ...node, name, version, path: [`${folder}/commands`, ...node.path], note };
   }
 
-  async #node(range: string | null): Promise<Omit<Engine, 'note'>> {
-    const wanted = majorsOf(range);
+  async #node(wanted: readonly number[]): Promise<Omit<Engine, 'note'>> {
     const atHand = this.#atHand();
     const found = wanted
       .map((major) => atHand.find((each) => each.major === major))
       .find((each) => each !== undefined);
     if (found !== undefined) return engineOf(found.version, found.node);
     const major = wanted[0]!;
-    const version = NODES[major] ?? NODES[DEFAULT_NODE]!;
+    const { name, version } = nodeTool(major);
     try {
-      const folder = await this.#toolbox.get(`node-${process.platform}-${process.arch}`, version);
+      const folder = await this.#toolbox.get(name, version);
       return engineOf(version, `${folder}/bin/node`);
     } catch (error) {
       if (!(error instanceof ExecutorFault)) throw error;
@@ -106,13 +120,19 @@ const engineOf = (version: string, node: string): Omit<Engine, 'note'> => ({
   version,
   path: [dirname(node)],
   folders: [node],
+  // Without it node-gyp downloads them from nodejs.org.
+  variables: hasHeaders(node) ? { npm_config_nodedir: placeOf(node) } : {},
 });
+
+/** With `bin`, and where they came along `include`. */
+const placeOf = (node: string): string => join(dirname(node), '..');
+const hasHeaders = (node: string): boolean => existsSync(join(placeOf(node), 'include/node/node.h'));
 
 /**
  * The majors that fit, the most wanted first. A range is read as far as majors go; what is older than the
  * oldest gets the oldest, what is newer the newest.
  */
-export function majorsOf(range: string | null): number[] {
+export function majorsOf(range: string | null, usual = DEFAULT_NODE): number[] {
   const known = Object.keys(NODES).map(Number);
   const oldest = Math.min(...known);
   const newest = Math.max(...known);
@@ -120,7 +140,7 @@ export function majorsOf(range: string | null): number[] {
     .trim()
     .toLowerCase()
     .replace(/^v(?=\d)/, '');
-  if (text === '' || text === '*') return [DEFAULT_NODE];
+  if (text === '' || text === '*') return [usual];
   const named = NAMED[text];
   if (named !== undefined) return [named];
   const fits = (major: number): boolean =>
@@ -130,7 +150,7 @@ export function majorsOf(range: string | null): number[] {
         bounds.length > 0 && bounds.every(([, sign = '=', number]) => isWithin(major, sign, Number(number)))
       );
     });
-  const found = [DEFAULT_NODE, ...known].filter((major) => fits(major));
+  const found = [usual, DEFAULT_NODE, ...known].filter((major) => fits(major));
   if (found.length > 0) return [...new Set(found)];
   const first = Number(/\d+/.exec(text)?.[0] ?? DEFAULT_NODE);
   return [
@@ -145,7 +165,17 @@ function isWithin(major: number, sign: string, bound: number): boolean {
   return major === bound;
 }
 
-function usualRange(playwrightVersion: string | null): string | null {
+function isOld(playwrightVersion: string | null): boolean {
   const [major, minor] = (playwrightVersion ?? '').split('.').map(Number);
-  return major === 1 && minor !== undefined && minor < NODE_BEFORE.playwright ? NODE_BEFORE.node : null;
+  return major === 1 && minor !== undefined && minor < NODE_BEFORE.playwright;
+}
+
+/** What to change where a project wants both; null where they get on with one another. */
+export function waitsForEver(playwrightVersion: string | null, engine: Engine | undefined): string | null {
+  const major = Number(engine?.version.split('.')[0]);
+  if (engine?.name !== 'node' || major <= NODE_BEFORE.node || !isOld(playwrightVersion)) return null;
+  return (
+    `Playwright ${playwrightVersion} may wait for ever under Node ${major}; use Playwright ` +
+    `1.${NODE_BEFORE.playwright} or newer, or Node ${NODE_BEFORE.node} (.nvmrc, or engineVersion of the check)`
+  );
 }

@@ -40,6 +40,12 @@ export function networkVariables({ httpsProxy, httpProxy, noProxy }: PackageNetw
   );
 }
 
+/** For programs that are none of Node's: they know no other way to the gate, whatever it leads through. */
+export function gateVariables({ port }: OpenGate): Variables {
+  const address = `http://127.0.0.1:${port}`;
+  return { HTTP_PROXY: address, HTTPS_PROXY: address, http_proxy: address, https_proxy: address };
+}
+
 /** Of our own process, which starts the others. */
 export function processVariables(extraCaCerts: string | undefined): Variables {
   return {
@@ -50,6 +56,9 @@ export function processVariables(extraCaCerts: string | undefined): Variables {
     ...(extraCaCerts === undefined ? {} : { NODE_EXTRA_CA_CERTS: extraCaCerts }),
   };
 }
+
+/** For programs of Node. */
+export const throughGate = ({ port }: OpenGate): string => `--import=${PRELOAD.href}?port=${port}`;
 
 /** What a project's commands see, beside what is of one stage alone. */
 export function variablesOf(
@@ -77,7 +86,7 @@ export function commandEnvironment(
   more: Variables,
 ): Variables {
   const free = Object.fromEntries(Object.entries(variables).filter(([name]) => !OWN.has(name)));
-  const preload = gate === null ? [] : [`--import=${PRELOAD.href}?port=${gate.port}`];
+  const preload = gate === null ? [] : [throughGate(gate)];
   const options = [...preload, variables['NODE_OPTIONS'] ?? ''].join(' ').trim();
   const browsers = more['PLAYWRIGHT_BROWSERS_PATH'];
   return {

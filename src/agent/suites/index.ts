@@ -6,3 +6,11 @@
  * job; what jobs share is the agent's own, and no job can change it.
  */
 export { SuiteRoom, type SuiteRoomOptions } from './room.ts';
+export {
+  installTool,
+  INSTALLED_TOOLS,
+  isToolInstalled,
+  MORE_TOOLS,
+  USUAL_TOOLS,
+  type Tool,
+} from './installed-tools.ts';

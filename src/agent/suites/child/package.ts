@@ -1,8 +1,5 @@
-import { createHash } from 'node:crypto';
-import { mkdir, rm, writeFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
-import { x as extract } from 'tar';
 import { z } from 'zod';
+import { hasIntegrity, unpackPackage } from '../package-archive.ts';
 import type { Question } from '../protocol.ts';
 
 /** Node and Bun have about 45 MB packed. */
@@ -20,16 +17,9 @@ export async function fetchPackage(question: Extract<Question, { do: 'package' }
   const address = `${registry.replace(/\/+$/, '')}/${name.replace('/', '%2f')}/${version}`;
   const { dist } = Manifest.parse(JSON.parse((await download(address, MAX_MANIFEST_BYTES)).toString()));
   const bytes = await download(dist.tarball, MAX_BYTES);
-  const wanted = integrity ?? dist.integrity;
-  const found = `sha512-${createHash('sha512').update(bytes).digest('base64')}`;
-  if (found !== wanted)
+  if (!hasIntegrity(bytes, integrity ?? dist.integrity))
     throw new Error(`${name} ${version} from ${new URL(registry).host} is another than it should be`);
-  const packed = `${into}.tgz`;
-  await mkdir(dirname(into), { recursive: true });
-  await writeFile(packed, bytes);
-  await mkdir(into, { recursive: true });
-  await extract({ file: packed, cwd: into, strip: 1, noMtime: true, preserveOwner: false });
-  await rm(packed);
+  await unpackPackage(bytes, into);
 }
 
 async function download(address: string, maxBytes: number): Promise<Buffer> {
