@@ -1,8 +1,8 @@
-import { readFileSync, rmSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import type { SuiteRoomOptions } from '../../src/agent/suites/index.ts';
+import { isToolInstalled, USUAL_TOOLS, type SuiteRoomOptions } from '../../src/agent/suites/index.ts';
 import type { SuiteResult } from '../../src/checks/index.ts';
 import { standInJob } from '../support/agent.ts';
 import { connectProxy } from '../support/connect-proxy.ts';
@@ -13,8 +13,13 @@ import { startBrowserMirror, type BrowserMirror } from '../support/targets/brows
 import { GOOD_NAME, makeCertificates } from '../support/targets/certificates.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-const missing = lacksRuntime('2026.04') ?? lacksChromium();
+const missing = lacksRuntime('2026.04') ?? lacksChromium() ?? lacksTools();
 if (missing !== undefined) console.warn(`downloads of browsers are not tested: ${missing}`);
+
+function lacksTools(): string | undefined {
+  const isThere = USUAL_TOOLS.every((tool) => isToolInstalled(tool));
+  return isThere ? undefined : 'tools of suites are not installed: vedette runtime install';
+}
 
 /** What the mirror calls Chromium starts the one of this machine. */
 const PROGRAM = '#!/bin/sh\nexec /usr/lib/chromium/chromium-headless-shell "$@"\n';
@@ -86,6 +91,8 @@ describe.skipIf(missing !== undefined)('browsers that no runtime has', () => {
     const next = await start(from(mirror.url));
     expect(verdictsOf((await run(next)).result)).toEqual(BOTH);
     expectOneDownload(mirror);
+    // Node and npm came with the installation.
+    expect(readdirSync(join(data.path, 'suites/tools'))).toEqual(['playwright-core-1.65.1']);
   });
 
   test('come through HTTPS_PROXY, from a host with a certificate of the company', async () => {
