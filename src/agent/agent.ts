@@ -175,14 +175,15 @@ export class Agent {
     });
   }
 
-  #suiteRoom({ plan, spool, dataDir }: AgentParts): SuiteRoom {
+  #suiteRoom({ plan, spool, dataDir, authorities }: AgentParts): SuiteRoom {
     const { log, findRuntimes: find = findRuntimes } = this.#options;
-    const { apiKey, extraCaCerts, packageVariables, installScripts, dependencyCache } = this.#settings;
+    const { apiKey, packageVariables, installScripts, dependencyCache } = this.#settings;
     return new SuiteRoom({
       dataDir,
       memoryBytes: plan.limitBytes.suite,
       egress: this.#egress,
-      extraCaCerts,
+      extraCaCerts: authorities.file,
+      browserAuthorities: () => authorities.browserDatabase(),
       ownSecrets: [apiKey],
       network: this.#settings,
       packageVariables,

@@ -26,8 +26,8 @@ export type ToEgress =
   /** Port 0: any that is free. `allowed`: beyond the policy, for this gate alone. */
   | { t: 'open'; n: number; port: number; allowed: string }
   | { t: 'close'; n: number }
-  /** From now on the gate leads through this proxy; null: directly. */
-  | { t: 'lead'; n: number; proxyUrl: string | null }
+  /** From now on the gate leads through this proxy, but to `direct`; null: directly. */
+  | { t: 'lead'; n: number; proxyUrl: string | null; direct: string }
   /** Ports of this machine that belong to the agent itself. */
   | { t: 'own-ports'; ports: readonly number[] };
 

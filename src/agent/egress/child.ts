@@ -24,7 +24,9 @@ const resolverOf = ({ useOsResolver, servers }: EgressSetup): Resolver =>
 
 function dialerFor(allowed: string): Dialer {
   const { policy } = setup!;
-  const targets = parsePolicy(policy.blocked, `${policy.allowed} ${allowed}`);
+  // Where everything is allowed, one entry more must not close the rest.
+  const own = policy.allowed.trim() === '' ? '*' : policy.allowed;
+  const targets = parsePolicy(policy.blocked, `${own} ${allowed}`);
   return new Dialer({ resolver: resolver!, targets, isOwnPort });
 }
 
@@ -55,7 +57,7 @@ function receive(message: ToEgress): void {
       gates.delete(message.n);
       break;
     case 'lead':
-      gates.get(message.n)?.lead(message.proxyUrl);
+      gates.get(message.n)?.lead(message.proxyUrl, message.direct);
       send({ t: 'led', n: message.n });
       break;
     case 'own-ports':

@@ -53,9 +53,14 @@ export class Gate {
     });
   }
 
-  /** Through a proxy, or directly. */
-  lead(proxyUrl: string | null): void {
-    this.#way = proxyUrl === null ? this.#dialer : new ProxyWay(this.#dialer, proxyUrl, this.#noProxy);
+  /**
+   * Through a proxy, or directly.
+   *
+   * @param direct what the proxy is not for besides what it is never for
+   */
+  lead(proxyUrl: string | null, direct: string): void {
+    const noProxy = `${this.#noProxy} ${direct}`;
+    this.#way = proxyUrl === null ? this.#dialer : new ProxyWay(this.#dialer, proxyUrl, noProxy);
   }
 
   close(): void {

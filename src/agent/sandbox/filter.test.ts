@@ -10,6 +10,7 @@ const OPTIONS: FilterOptions = {
   icmp: false,
   listen: false,
   filesByPath: false,
+  silentWatches: false,
   namespaces: false,
   protectedPids: [AGENT, 1],
   protectedGroups: [815],

@@ -196,8 +196,9 @@ function filterOf(
     datagrams: profile === 'probe' || tcpPorts === undefined,
     icmp: may.includes('ping'),
     listen: may.includes('listen'),
-    // Package managers and dev servers need them; of others' files its user owns none.
+    // Package managers need them; of others' files its user owns none.
     filesByPath: profile === 'suite' && user !== null,
+    silentWatches: profile === 'suite',
     namespaces: may.includes('nested-sandbox'),
     protectedPids: [...new Set([process.pid, process.ppid, 1])],
     protectedGroups: [ownGroup()],

@@ -6,7 +6,7 @@
  * the scrubber. `/script.js` in a message is the user's file; no path of this machine is shown.
  */
 export { resultIdOf } from './definition.ts';
-export { sweepWorkFolder } from './job-folder.ts';
+export { giveAuthorities, sweepWorkFolder } from './job-folder.ts';
 export { JobLog } from './job-log.ts';
 export { scrubbedReport } from './report.ts';
 export { ScriptRoom, type ScriptRoomOptions } from './room.ts';

@@ -28,6 +28,7 @@ export const Project = z.object({
   playwrightVersion: Word.nullable(),
   config: Path,
   dependenciesHash: z.string().regex(/^[0-9a-f]{64}$/),
+  installsByOwnCode: z.boolean(),
 });
 export const InstalledPlaywright = z.object({
   version: z

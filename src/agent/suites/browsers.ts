@@ -13,11 +13,12 @@ import {
   type MachineBrowser,
   type Runtime,
 } from '../runtimes/index.ts';
-import { letJobsPass, removeFolder } from '../sandbox/index.ts';
+import { removeFolder } from '../sandbox/index.ts';
 import { SuiteProblem } from './problem.ts';
 import * as answers from './answers.ts';
 import { throughGate } from './environment.ts';
 import type { InstalledPlaywright } from './protocol.ts';
+import { makeReadable } from './shelf.ts';
 import { SingleFlight } from './single-flight.ts';
 import type { Toolbox } from './toolbox.ts';
 import { makeOwn } from './tools.ts';
@@ -70,8 +71,7 @@ export class Browsers {
   }
 
   async prepare(): Promise<void> {
-    await mkdir(this.folder, { recursive: true, mode: 0o700 });
-    letJobsPass(this.folder);
+    await makeReadable(this.folder);
   }
 
   /** Folders with browsers, which jobs may read and start. */

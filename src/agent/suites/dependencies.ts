@@ -42,10 +42,16 @@ export class Dependencies {
   async keep(key: string, folder: string, path: string): Promise<void> {
     const into = this.#shelf.unfinished(key + ENDING);
     try {
-      await (await openAtRest(folder, path)).close();
-      // A file that a process of the job may still have open is copied, so that it is nobody else's.
-      await copyFile(join(folder, path), into);
-      await rm(join(folder, path));
+      const file = await openAtRest(folder, path);
+      try {
+        // By what was opened and not by its name, which a process of the job may give to something else
+        // meanwhile; and as a copy, since it may still have the file open.
+        await copyFile(`/dev/fd/${file.fd}`, into);
+      } finally {
+        await file.close();
+        // What is no file any more goes with the job.
+        await rm(join(folder, path), { force: true }).catch(() => {});
+      }
       await this.#shelf.put(key + ENDING, into);
     } catch (error) {
       await rm(into, { force: true });

@@ -111,6 +111,14 @@ export class SuiteProcess {
   scheduling(): Scheduling {
     return this.#child.scheduling();
   }
+  /** What each of its processes asked of the processors. */
+  loads(): ReturnType<Child['loads']> {
+    return this.#child.loads();
+  }
+  /** As `Child.give`. */
+  give(path: string): void {
+    this.#child.give(path);
+  }
   lastWords(): string {
     return this.#child.lastWords();
   }

@@ -11,7 +11,14 @@ export type Question =
   /** Unpacks an archive. `bundle`: of a user; refused as a whole when anything in it is not safe. */
   | { do: 'unpack'; archive: string; into: string; kind: 'bundle' | 'dependencies' }
   /** What project this is. */
-  | { do: 'look'; root: string; workingDir: string; configPath: string | null; testCommand: string }
+  | {
+      do: 'look';
+      root: string;
+      workingDir: string;
+      configPath: string | null;
+      testCommand: string;
+      installCommand: string | null;
+    }
   /** Which Playwright is installed there. */
   | { do: 'playwright'; root: string; workingDir: string }
   /** Writes a config beside the project's own that adds what a check needs. */
@@ -68,8 +75,10 @@ export interface Project {
   playwrightVersion: string | null;
   /** From the root. */
   config: string;
-  /** Of everything that decides what an installation makes. */
+  /** Of everything that decides what an installation makes, unless code of the project does, too. */
   dependenciesHash: string;
+  /** Files of the project beyond those may decide it as well. */
+  installsByOwnCode: boolean;
 }
 
 export interface InstalledPlaywright {

@@ -26,7 +26,7 @@ import { networkVariables, processVariables, type PackageNetwork } from './envir
 import type { PostLogText } from './live-log.ts';
 import type { SuiteServices } from './services.ts';
 import { SuiteRun } from './suite-run.ts';
-import { Toolbox } from './toolbox.ts';
+import { DEFAULT_REGISTRY, Toolbox } from './toolbox.ts';
 import { Workshop } from './workshop.ts';
 
 const GB = 1024 ** 3;
@@ -44,6 +44,8 @@ export interface SuiteRoomOptions {
   /** The way to targets; null where suites may reach every one by themselves. */
   egress: Pick<EgressProxy, 'open'> | null;
   extraCaCerts: string | undefined;
+  /** Database of the authorities that browsers trust beside their own; undefined when there is none. */
+  browserAuthorities?: () => string | undefined;
   ownSecrets: readonly string[];
   /** How registries are reached. */
   network: PackageNetwork;
@@ -79,7 +81,7 @@ export class SuiteRoom {
     this.#workDir = join(folder, 'work');
     const network = networkVariables(options.network);
     const packageVariables = { ...network, ...options.packageVariables };
-    const installTargets = targetsOf(packageVariables);
+    const installTargets = targetsOf({ ...USUAL_SOURCES, ...packageVariables });
     const openGate = (allowed: string): Promise<OpenGate | null> => this.#openGate(allowed);
     this.#workshop = new Workshop({
       folder: join(folder, 'workshop'),
@@ -101,15 +103,15 @@ export class SuiteRoom {
       browsers: new Browsers({ folder: join(folder, 'browsers'), workshop, toolbox, runtimes, env, log }),
       openGate,
       installTargets,
+      registryProxy: proxyOf(registry ?? DEFAULT_REGISTRY, options.network),
       readable: () => this.#readable(),
-      processVariables: processVariables(extraCaCerts),
       packageVariables,
       runsInstallScripts: options.runsInstallScripts,
-      isNetworkFault: (printed) => NETWORK_FAULT.test(printed),
       postLog: options.postLog,
       ownSecrets: [...options.ownSecrets, ...secretsIn(packageVariables)],
       extraCaCerts,
-      workers: availableParallelism(),
+      browserAuthorities: options.browserAuthorities ?? (() => undefined),
+      processors: availableParallelism(),
       may: ['listen', 'unix-sockets', ...(canNestChromiumSandbox() ? (['nested-sandbox'] as const) : [])],
     };
     ({ promise: this.#prepared, resolve: this.#begin } = Promise.withResolvers<void>());
@@ -186,7 +188,13 @@ export class SuiteRoom {
   #readable(): string[] {
     const { toolbox, engines, browsers, extraCaCerts } = this.#services;
     const authorities = extraCaCerts === undefined ? [] : [extraCaCerts];
-    return [toolbox.folder, ...engines.readable, ...browsers.readable, ...MACHINE_FOLDERS, ...authorities];
+    return [
+      ...toolbox.readable,
+      ...engines.readable,
+      ...browsers.readable,
+      ...MACHINE_FOLDERS,
+      ...authorities,
+    ];
   }
 }
 
@@ -206,9 +214,17 @@ function readSuite(job: Job): SuiteJob & { environmentVariables?: { key: string;
 
 const Variables = z.array(z.object({ key: z.string(), value: z.string() })).nullish();
 
-/** As package managers and Node call what stands between them and a registry. */
-const NETWORK_FAULT =
-  /\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ERR_TARGET_BLOCKED|ERR_SOCKET_TIMEOUT|ConnectionRefused|UND_ERR_CONNECT_TIMEOUT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_GET_ISSUER_CERT_LOCALLY|UNABLE_TO_VERIFY_LEAF_SIGNATURE)\b/;
+function proxyOf(registry: string, { httpsProxy, httpProxy }: PackageNetwork): string | null {
+  const isPlain = registry.startsWith('http:');
+  return (isPlain ? httpProxy : httpsProxy) ?? null;
+}
+
+/** Where installations get what they need when no setting says otherwise. */
+const USUAL_SOURCES = {
+  npm_registry: DEFAULT_REGISTRY,
+  yarn_registry: 'https://registry.yarnpkg.com',
+  playwright_download_host: 'https://cdn.playwright.dev',
+};
 
 /** Hosts of registries, mirrors and proxies in the form of a target policy. */
 function targetsOf(variables: Readonly<Record<string, string>>): string {

@@ -18,15 +18,19 @@ export interface SuiteServices {
   openGate(allowed: string): Promise<OpenGate | null>;
   /** Registries and proxies, for the policy. */
   installTargets: string;
+  /** The agent's own proxy for the registry of packages; null where it needs none. */
+  registryProxy: string | null;
   /** Folders of programs. */
   readable(): string[];
-  processVariables: Record<string, string>;
   packageVariables: Record<string, string>;
   runsInstallScripts: boolean;
-  isNetworkFault(printed: string): boolean;
   postLog: PostLogText;
   ownSecrets: readonly string[];
+  /** PEM file with authorities besides Node's, as it is now. */
   extraCaCerts: string | undefined;
-  workers: number;
+  /** The same and those of the machine for Chromium. */
+  browserAuthorities(): string | undefined;
+  /** That the agent may use. */
+  processors: number;
   may: readonly Permission[];
 }

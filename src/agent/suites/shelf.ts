@@ -6,6 +6,15 @@ import { letJobsPass } from '../sandbox/index.ts';
 const UNFINISHED = '.new';
 
 /**
+ * Makes a folder that every job may list and read. Open to everybody, below one that is not: for a job whose
+ * user cannot list it the sandbox would take no user at all.
+ */
+export async function makeReadable(folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  chmodSync(folder, 0o755);
+}
+
+/**
  * Files by name, the longest unused of which make room for others. Jobs can read a file of which they are
  * told, and change none: they are the agent's own.
  */

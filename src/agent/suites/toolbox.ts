@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs';
-import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { letJobsPass } from '../sandbox/index.ts';
+import { makeReadable } from './shelf.ts';
 import { SingleFlight } from './single-flight.ts';
 import { folderOfTool, INSTALLED_TOOLS, integrityOf, placeTool, type Tool } from './tools.ts';
 import type { Workshop } from './workshop.ts';
@@ -33,8 +32,7 @@ export class Toolbox {
   }
 
   async prepare(): Promise<void> {
-    await mkdir(this.folder, { recursive: true, mode: 0o700 });
-    letJobsPass(this.folder);
+    await makeReadable(this.folder);
   }
 
   /**

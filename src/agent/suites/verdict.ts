@@ -1,10 +1,13 @@
 import type { SuiteError, SuiteMetrics, SuiteResult, SuiteTest } from '../../checks/index.ts';
+import type { OpenGate } from '../egress/index.ts';
 import type { JobLimits } from '../sandbox/index.ts';
+import { FULL_DISK } from './full-disk.ts';
 import type { EarlyEnd } from './process.ts';
 import type { Ended } from './protocol.ts';
 import { lastLines } from './words.ts';
 
-type Stage = NonNullable<SuiteResult['error']>['stage'];
+/** Of a run: which of its parts went wrong. */
+export type Stage = NonNullable<SuiteResult['error']>['stage'];
 
 /** What ended a suite before, or beside, its tests. */
 export interface Cut {
@@ -33,6 +36,12 @@ export interface Facts {
   degraded: readonly string[];
   /** Every error of a failed test is of a soft assertion. */
   onlySoft: boolean;
+  /** Of the tests' way to their targets; null where they go there directly. */
+  gate: Pick<OpenGate, 'refusals' | 'wasInterrupted'> | null;
+  /** The disk has no room left. */
+  isFull: boolean;
+  /** Others kept the processors from this test while it ran. */
+  wasStarved: (test: SuiteTest) => boolean;
 }
 
 export const problem = (stage: Stage, code: string, message: string): Cut => ({
@@ -51,13 +60,46 @@ export const ours = (stage: Stage, code: string, message: string): Cut => ({
 /** What the tests say; whether anything was amiss beside them. */
 export function judgeTests(facts: Facts): Verdict {
   const cut = cutOf(facts);
-  if (cut !== null) return { verdict: cut.isOurs ? 'error' : 'failed', cut };
   const { failed, interrupted } = facts.metrics;
   const hasFailed = failed + interrupted > 0;
+  const fault = cut !== null || hasFailed ? faultOf(facts) : null;
+  if (fault !== null) return { verdict: 'error', cut: fault };
+  if (cut !== null) return { verdict: cut.isOurs ? 'error' : 'failed', cut };
   const isMarked = facts.degraded.length > 0;
   if (hasFailed) return { verdict: isMarked && facts.onlySoft ? 'degraded' : 'failed', cut: null };
   return { verdict: isMarked ? 'degraded' : 'passed', cut: null };
 }
+
+const LATE = /\btime(d)?[ -]?out\b|\bTimeoutError\b|\bexceeded while\b/i;
+
+/** What this agent kept from a suite that failed: nothing is known about the target then. */
+function faultOf({ loose, tests, gate, isFull, wasStarved }: Facts): Cut | null {
+  const failed = tests.filter(({ status }) => status === 'failed' || status === 'interrupted');
+  const errors = [...loose, ...failed.flatMap((test) => test.errors)];
+  if (isFull) return ours('test', FULL_DISK.code, FULL_DISK.message);
+  // Of what the policy keeps only what an error names: a page may miss the rest without harm.
+  const refusal = gate?.refusals.find(
+    ({ code, sentence }) =>
+      code !== BLOCKED || errors.some(({ message, stack = '' }) => `${message}\n${stack}`.includes(sentence)),
+  );
+  if (refusal !== undefined) return ours('test', refusal.code, refusal.sentence);
+  if (gate?.wasInterrupted === true) return ours('test', 'EGRESS_FAULT', INTERRUPTED);
+  const isLate = ({ errors: found }: SuiteTest): boolean =>
+    found.length > 0 && found.every(({ message }) => LATE.test(message));
+  const isBusy = failed.length > 0 && failed.every((test) => isLate(test) && wasStarved(test));
+  return isBusy ? tooBusy('test') : null;
+}
+
+const BLOCKED = 'TARGET_BLOCKED';
+const INTERRUPTED = 'the connections of the suite were cut: the egress process of this agent ended meanwhile';
+
+export const tooBusy = (stage: Stage): Cut =>
+  ours(
+    stage,
+    'AGENT_OVERLOADED',
+    'this agent was too busy to judge the target: the suite waited for a processor for half of its time and ' +
+      'more; run fewer checks beside it, or give the agent more processors',
+  );
 
 const BROWSER_MISSING = /Executable doesn't exist at (\S+)/;
 

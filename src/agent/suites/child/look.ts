@@ -6,6 +6,7 @@ import { Problem } from './channel.ts';
 import { engineOf } from './engine.ts';
 import { manifestOf, upwards } from './files.ts';
 import { playwrightIn } from './lock-files.ts';
+import { installsByOwnCode } from './own-code.ts';
 
 type PackageManager = Project['packageManager'];
 
@@ -30,6 +31,7 @@ export async function look(question: Extract<Question, { do: 'look' }>): Promise
   }
   const lock = lockOf(root, workingDir);
   const text = readFileSync(join(lock.folder, lock.file), lock.file === 'bun.lockb' ? 'latin1' : 'utf8');
+  const settings = settingsBelow(root);
   const isBerry = lock.name === 'yarn' && text.includes('__metadata:');
   return {
     packageManager: {
@@ -42,7 +44,8 @@ export async function look(question: Extract<Question, { do: 'look' }>): Promise
     engine: engineOf(root, workingDir),
     playwrightVersion: playwrightIn(lock.file, text),
     config: posixOf(root, configOf(question)),
-    dependenciesHash: hashOf(root, join(lock.folder, lock.file)),
+    dependenciesHash: hashOf(root, join(lock.folder, lock.file), settings),
+    installsByOwnCode: installsByOwnCode(root, settings, question.installCommand),
   };
 }
 
@@ -109,7 +112,7 @@ function configOf({ workingDir, configPath, testCommand }: Extract<Question, { d
  * Over everything that decides what an installation makes: the lock file, every package.json without its
  * version, the settings of the package managers, and the patches that they apply.
  */
-function hashOf(root: string, lockFile: string): string {
+function hashOf(root: string, lockFile: string, settings: readonly string[]): string {
   const hash = createHash('sha256');
   const add = (label: string, content: Buffer | string): void => {
     for (const part of [Buffer.from(label), Buffer.from(content)]) {
@@ -119,7 +122,7 @@ function hashOf(root: string, lockFile: string): string {
     }
   };
   add('lock', readFileSync(lockFile));
-  for (const path of settingsBelow(root)) {
+  for (const path of settings) {
     const file = join(root, path);
     if (basename(path) !== 'package.json') add(path, readFileSync(file));
     else {

@@ -1,8 +1,8 @@
-import childProcess, { type ChildProcess } from 'node:child_process';
+import childProcess from 'node:child_process';
 import { appendFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
-import { browserArguments, installNetwork } from '../../scripts/child/network.ts';
+import { browserArguments, installNetwork, namingBrowserFailure } from '../../scripts/child/network.ts';
 
 /*
  * Runs first in every Node process of a suite: package managers, Playwright, its workers, web servers of the
@@ -44,15 +44,55 @@ function withFirefoxProxy(args: readonly string[]): string[] {
   return [...args];
 }
 
-type Spawn = (file: string, args?: unknown, options?: unknown) => ChildProcess;
+/**
+ * Native programs know the gate as a proxy for HTTP. What runs in Node must not: connections there lead to
+ * the gate by themselves, and a library that reads these variables would speak to a proxy, with its errors.
+ */
+const GATE = `http://${proxy.host}:${port}`;
+const forNative = Object.fromEntries(
+  ['HTTP_PROXY', 'HTTPS_PROXY', 'http_proxy', 'https_proxy']
+    .filter((name) => process.env[name] === GATE)
+    .map((name) => [name, GATE]),
+);
+for (const name of Object.keys(forNative)) delete process.env[name];
+
+/** Every process that does not block its parent begins here, whichever function it was asked of. */
+interface Starter {
+  spawn: (this: Starter, options: { args?: string[]; envPairs?: string[] }) => unknown;
+}
 
 function patchSpawn(): void {
-  const own = childProcess.spawn as Spawn;
-  const spawn: Spawn = (file, args, options) =>
-    Array.isArray(args) ? own(file, withProxy(args.map(String)), options) : own(file, args, options);
-  childProcess.spawn = spawn as typeof childProcess.spawn;
+  const starter = childProcess.ChildProcess.prototype as unknown as Starter;
+  const own = starter.spawn;
+  starter.spawn = function (options) {
+    const { args: [name = '', ...args] = [], envPairs = [] } = options;
+    const pairs = Object.entries(forNative).map(([key, value]) => `${key}=${value}`);
+    return own.call(this, {
+      ...options,
+      args: [name, ...withProxy(args)],
+      envPairs: [...envPairs, ...pairs],
+    });
+  };
+}
+
+function patchBlocking(): void {
+  for (const name of ['spawnSync', 'execFileSync', 'execSync'] as const) {
+    const own = childProcess[name] as (...given: unknown[]) => unknown;
+    const patched = (...given: unknown[]): unknown => {
+      const last = given.at(-1);
+      const hasOptions = typeof last === 'object' && last !== null && !Array.isArray(last);
+      const options = hasOptions ? (last as { env?: NodeJS.ProcessEnv }) : {};
+      const others = (hasOptions ? given.slice(0, -1) : given).filter((each) => each !== undefined);
+      return own(...others, { ...options, env: { ...(options.env ?? process.env), ...forNative } });
+    };
+    Object.assign(childProcess, { [name]: patched });
+  }
 }
 
 installNetwork(proxy);
 patchSpawn();
+if (Object.keys(forNative).length > 0) patchBlocking();
 syncBuiltinESMExports();
+
+/** Our reporter runs in the project's Playwright and can import nothing. */
+Object.assign(globalThis, { [Symbol.for('vedette.words')]: namingBrowserFailure });

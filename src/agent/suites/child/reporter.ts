@@ -119,8 +119,13 @@ export default class Reporter {
   }
 }
 
+/** The preload knows why a browser did not get somewhere; browsers do not say. */
+const inWords: unknown = (globalThis as Record<symbol, unknown>)[Symbol.for('vedette.words')];
+const worded = (text: string): string =>
+  typeof inWords === 'function' ? String((inWords as (text: string) => unknown)(text)) : text;
+
 const timeOf = (time: Date): number => new Date(time).getTime();
-const cut = (text: string): string => text.slice(0, MAX_TEXT_CHARS);
+const cut = (text: string): string => worded(text.slice(0, MAX_TEXT_CHARS));
 
 function testOf(test: TestCase): object {
   const { id, location, expectedStatus, retries } = test;
