@@ -86,10 +86,11 @@ export class SuiteRun {
     await site.close();
     const reason: unknown = signal.reason;
     const isKept = !signal.aborted || (reason instanceof RunStopped && reason.isKept);
+    // As it is now: a lease that ends from here on is no cancellation.
+    const isCancelled = signal.aborted;
     if (isKept && cut !== null) log.say('error', cut.message);
     await log.endLive();
     if (!isKept) return undefined;
-    const isCancelled = signal.aborted;
     const [scrubber, shortage, startTime] = [this.#scrubber, this.#shortage, this.#startTime];
     return summaryOf({ context, scrubber, shortage, cut, isCancelled, startTime, into });
   }
