@@ -32,7 +32,16 @@ export default defineConfig({
         hookTimeout: 120_000,
       }),
       project('scripts', ['test/scripts/**/*.test.ts'], { testTimeout: 60_000, hookTimeout: 120_000 }),
-      project('cli', ['test/cli/**/*.test.ts'], { testTimeout: 60_000, hookTimeout: 60_000 }),
+      project('suites', ['test/suites/*.test.ts'], {
+        fileParallelism: false,
+        testTimeout: 300_000,
+        hookTimeout: 300_000,
+      }),
+      project('cli', ['test/cli/**/*.test.ts'], {
+        testTimeout: 60_000,
+        hookTimeout: 60_000,
+        globalSetup: ['test/rest/template.ts'],
+      }),
       project('helm', ['test/helm/**/*.test.ts'], {
         globalSetup: ['test/helm/tools.ts'],
         testTimeout: 60_000,

@@ -1,3 +1,4 @@
+import { PostLog } from '../contract/index.ts';
 import { checkTypes, type CheckType, type JobClass } from '../checks/index.ts';
 import { monoMs, sleep, untilAborted } from '../kit/clock.ts';
 import { ExitCode, FatalError } from '../kit/errors.ts';
@@ -12,9 +13,11 @@ import { AgentMetrics, type AgentStatus, type Readings } from './health/index.ts
 import { classOf, Lanes } from './lanes/index.ts';
 import type { ProbePool } from './probes/index.ts';
 import { sandboxReport } from './sandbox/index.ts';
+import { findRuntimes } from './runtimes/index.ts';
 import { ScriptRoom, type ScriptKind } from './scripts/index.ts';
 import type { AgentSettings } from './settings.ts';
 import type { AgentOptions } from './start.ts';
+import { SuiteRoom } from './suites/index.ts';
 import { Uploader, type Spool } from './spool/index.ts';
 
 /** What a drain may take for sending the last results. */
@@ -45,6 +48,7 @@ export class Agent {
   readonly #pool: ProbePool;
   readonly #egress: EgressProxy | null;
   readonly #scripts: ScriptRoom;
+  readonly #suites: SuiteRoom;
   readonly #admission: Admission;
   readonly #heavy: Heavy;
   readonly #dispatcher: Dispatcher;
@@ -74,8 +78,9 @@ export class Agent {
     pool.events.onEnded = (cause) => this.metrics.probeEnded(cause);
     this.#egress = settings.scriptEgress === 'open' ? null : this.#egressProxy();
     this.#scripts = this.#scriptRoom(parts);
+    this.#suites = this.#suiteRoom(parts);
     this.#dispatcher = new Dispatcher({
-      executor: new Lanes(pool, this.#scripts),
+      executor: new Lanes(pool, this.#scripts, this.#suites),
       sink: spool,
       clock: new LeaseClock(),
       log,
@@ -94,7 +99,8 @@ export class Agent {
       get running() {
         return dispatcher.runningByClass;
       },
-      usedBytes: () => this.#scripts.jobs.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0),
+      usedBytes: () =>
+        [...this.#scripts.jobs, ...this.#suites.jobs].reduce((sum, { memoryBytes }) => sum + memoryBytes, 0),
       waitShare: () => this.#scripts.waitShare(),
     };
     this.#connection = new Connection({
@@ -169,6 +175,30 @@ export class Agent {
     });
   }
 
+  #suiteRoom({ plan, spool, dataDir, authorities }: AgentParts): SuiteRoom {
+    const { log, findRuntimes: find = findRuntimes } = this.#options;
+    const { apiKey, packageVariables, installScripts, dependencyCache } = this.#settings;
+    return new SuiteRoom({
+      dataDir,
+      memoryBytes: plan.limitBytes.suite,
+      egress: this.#egress,
+      extraCaCerts: authorities.file,
+      browserAuthorities: () => authorities.browserDatabase(),
+      ownSecrets: [apiKey],
+      network: this.#settings,
+      packageVariables,
+      runsInstallScripts: installScripts,
+      dependencyCache: { isOff: dependencyCache === 'off', maxBytes: this.#settings.dependencyCacheBytes },
+      bundleCacheBytes: this.#settings.bundleCacheBytes,
+      runtimes: () => find(),
+      bundles: this.#client,
+      postLog: (body, signal) =>
+        this.#client.post(PostLog.path, body, { 'content-type': 'application/json' }, signal),
+      folderOf: (resultId) => spool.folderOf(resultId),
+      log,
+    });
+  }
+
   drain(): void {
     this.#draining.abort();
   }
@@ -187,6 +217,7 @@ export class Agent {
         [
           (signal) => this.#pool.keep(signal),
           (signal) => this.#scripts.keep(signal),
+          (signal) => this.#suites.keep(signal),
           (signal) => this.#egress?.keep(signal) ?? untilAborted(signal),
           (signal) => this.#connection.run(signal),
           (signal) => this.#dispatcher.watch(signal),
@@ -277,7 +308,7 @@ export class Agent {
     if (full || writeError !== null) return { runs: 0, short: 'spool' };
     if (kind === 'light' && !this.#pool.ready) return { runs: 0, short: 'probes' };
     const { blocked } = this.#scripts;
-    if (kind !== 'light' && blocked !== null) return { runs: 0, short: blocked };
+    if (kind !== 'light' && kind !== 'suite' && blocked !== null) return { runs: 0, short: blocked };
     return this.#admission.allow(kind, wanted, this.#heavy);
   }
 
@@ -303,6 +334,11 @@ export class Agent {
         blocked: this.#dispatcher.blocked('browser') ?? this.#dispatcher.blocked('script'),
         warm: this.#scripts.spares,
         running: this.#scripts.jobs,
+      },
+      suites: {
+        free: this.#dispatcher.free('suite'),
+        blocked: this.#dispatcher.blocked('suite'),
+        running: this.#suites.jobs.map(({ pid, memoryBytes }) => ({ pid, memoryBytes })),
       },
       spool: this.#spool.state,
       probes: this.#pool.processes,
@@ -357,6 +393,7 @@ function shownSandbox(): { state: string; missing: string[] } {
 /** Types whose runs this machine is too small for are not offered. */
 function canRun(type: CheckType, { places }: LanePlan): boolean {
   if (type.lane === 'probe') return true;
+  if (type.lane === 'suite') return places.suite > 0;
   return places[type.name === 'BROWSER' ? 'browser' : 'script'] > 0;
 }
 

@@ -72,6 +72,17 @@ export class ExecutorFault extends Error {
   }
 }
 
+/** Reason of a try's signal: why it was ended before it was done. */
+export class RunStopped extends Error {
+  /** What is known of it counts all the same; otherwise somebody else has the run now, or gets it. */
+  readonly isKept: boolean;
+  constructor(why: string, isKept: boolean) {
+    super(why);
+    this.name = 'RunStopped';
+    this.isKept = isKept;
+  }
+}
+
 /** Keeps results until the service has them. */
 export interface ResultSink {
   /** Resolves when the result, and the files that belong to it, survive a crash of this process. */

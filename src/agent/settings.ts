@@ -20,6 +20,11 @@ const seconds = (min: number, max: number, normal: number): z.ZodType<number> =>
     .default(normal)
     .transform((n) => n * 1000);
 
+const megabytes = (min: number, max: number, normal: number): z.ZodType<number> =>
+  integer(min, max)
+    .default(normal)
+    .transform((n) => n * 1_000_000);
+
 /** Entries of a target policy; the first that means nothing is named. */
 const targets = (name: 'BLOCKED_TARGETS' | 'ALLOWED_TARGETS'): z.ZodType<string> =>
   z
@@ -103,6 +108,23 @@ export const agentSettings = {
     meaning:
       'proxy: user code and browsers reach targets through the agent, by TCP only, and BLOCKED_TARGETS is enforced; open: directly, with no policy but that of the network.',
   }),
+  dependencyCache: setting('DEPENDENCY_CACHE', word('local', 'off').default('local'), {
+    default: 'local',
+    meaning:
+      'Dependencies of Playwright suites: local keeps them in the data folder for the next run; off installs them each time.',
+  }),
+  dependencyCacheBytes: setting('DEPENDENCY_CACHE_SIZE', megabytes(100, 1_000_000, 5_000), {
+    default: '5000',
+    meaning: 'Most MB of kept dependencies; the longest unused make room.',
+  }),
+  bundleCacheBytes: setting('BUNDLE_CACHE_SIZE', megabytes(0, 1_000_000, 1_000), {
+    default: '1000',
+    meaning: 'Most MB of archives of Playwright suites that are kept.',
+  }),
+  installScripts: setting('SUITE_INSTALL_SCRIPTS', switchValue().default(true), {
+    default: 'on',
+    meaning: 'off: packages of Playwright suites are installed without running their scripts.',
+  }),
   sandbox: setting('SANDBOX', word('best-effort', 'require').default('best-effort'), {
     default: 'best-effort',
     meaning: 'require refuses to start when a wall around probes and user code is missing.',
@@ -110,8 +132,12 @@ export const agentSettings = {
 } as const;
 
 const OWN_PREFIXES = ['AGENT_'];
+const OF_PACKAGES = /^(npm_config_\w.*|playwright_(\w+_)?download_(host|connection_timeout))$/i;
 
-export type AgentSettings = ValuesOf<typeof agentSettings>;
+export type AgentSettings = ValuesOf<typeof agentSettings> & {
+  /** Settings of npm and of Playwright's download, under their own names: for the installations of suites. */
+  packageVariables: Record<string, string>;
+};
 
 /**
  * Reads the agent's settings. The lower-case names of the proxy settings count too, as for most programs.
@@ -119,7 +145,8 @@ export type AgentSettings = ValuesOf<typeof agentSettings>;
  * @throws FatalError with exit code 2 and one line
  */
 export function readAgentSettings(env: Environment): { values: AgentSettings; warnings: string[] } {
-  return readSettings(agentSettings, withLowerCase(env), OWN_PREFIXES);
+  const { values, warnings } = readSettings(agentSettings, withLowerCase(env), OWN_PREFIXES);
+  return { values: { ...values, packageVariables: packageVariablesOf(env) }, warnings };
 }
 
 /** As `readAgentSettings`, but with every problem instead of the first, and with the values that are good. */
@@ -129,7 +156,7 @@ export function tryAgentSettings(env: Environment): {
   warnings: string[];
 } {
   const names = withLowerCase(env);
-  const values: Partial<AgentSettings> = {};
+  const values: Partial<AgentSettings> = { packageVariables: packageVariablesOf(env) };
   const problems: string[] = [];
   for (const [key, each] of Object.entries(agentSettings)) {
     try {
@@ -147,4 +174,11 @@ function withLowerCase(env: Environment): Environment {
     env[name] || env[name.toLowerCase()],
   ]);
   return { ...env, ...Object.fromEntries(proxies) };
+}
+
+function packageVariablesOf(env: Environment): Record<string, string> {
+  const found = Object.entries(env).filter(
+    (entry): entry is [string, string] => OF_PACKAGES.test(entry[0]) && Boolean(entry[1]),
+  );
+  return Object.fromEntries(found);
 }

@@ -24,9 +24,10 @@ export interface RunContext {
 
 /**
  * What a run needs of the machine: `light` runs share a probe process, `script` runs get a process of
- * their own (about 150 MB), `browser` runs a process tree with a browser (about 1.5 GB).
+ * their own (about 150 MB), `browser` runs a process tree with a browser (about 1.5 GB), `suite` runs one
+ * with several browsers and a package manager (about 4 GB).
  */
-export type JobClass = 'light' | 'script' | 'browser';
+export type JobClass = 'light' | 'script' | 'browser' | 'suite';
 
 export interface Failure {
   /** Stable word: `ECONNREFUSED`, `ASSERTION`, `MAX_RESPONSE_TIME`, … */

@@ -7,3 +7,6 @@ export { assertionFields, GENERAL, httpAddress, patternProblems } from './assert
 export * from './check.ts';
 export * from './check-type.ts';
 export { checkTypes, findCheckType } from './registry.ts';
+export { BUNDLE_KEY, SuiteJob } from './suite-fields.ts';
+export { mergeSuites } from './suite-merge.ts';
+export * from './suite-result.ts';

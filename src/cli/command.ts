@@ -10,11 +10,16 @@ export interface Option {
   /** What it means without a value; with one it is written `--name=VALUE` then. */
   bare?: string;
   meaning: string;
+  /** May be given several times. */
+  multiple?: true;
 }
+
+/** Several when the option may be given several times. */
+export type OptionValue = string | boolean | readonly (string | boolean)[] | undefined;
 
 /** What a command gets when it runs. */
 export interface Invocation {
-  readonly options: Readonly<Record<string, string | boolean | undefined>>;
+  readonly options: Readonly<Record<string, OptionValue>>;
   readonly operands: readonly string[];
   /** Environment over `.env`. */
   readonly env: Environment;
@@ -56,7 +61,9 @@ export function parseCommandLine(
 
 function strictly(command: Command, args: readonly string[]) {
   const options = Object.fromEntries(
-    Object.entries(command.options).map(([name, { type }]) => [name, { type }] as const),
+    Object.entries(command.options).map(
+      ([name, { type, multiple = false }]) => [name, { type, multiple }] as const,
+    ),
   );
   try {
     return parseArgs({ args: args.map((arg) => withValue(command, arg)), options, allowPositionals: true });

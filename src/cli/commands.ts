@@ -76,8 +76,8 @@ Exit code: 0 stopped; 2 a setting; 3 an internal fault; 78 the store refuses to 
     },
     details: `Reads the settings of 'vedette agent' from the same places, and tries, one after the other: settings,
 authorities, name, connection, proxy, tls, service, key, websocket, clock, data-folder, health-port,
-machine, sandbox, probes, target-names, icmp, runtimes, scripts, browser, npm-registry. It takes no
-run from the service, and may run beside an agent. Takes seconds; each step has a limit.
+machine, sandbox, probes, target-names, icmp, runtimes, scripts, browser, suite-tools, npm-registry.
+It takes no run from the service, and may run beside an agent. Takes seconds; each step has a limit.
 A warning is something that the agent does without: it has no exit code.
 
 Examples:
@@ -112,6 +112,75 @@ failed, 2 when the file is wrong, 3 when this machine could not observe the targ
     load: async () => (await import('./run.ts')).run,
   },
   {
+    name: 'pw-test',
+    summary: 'runs the Playwright project of this folder on an agent, once',
+    operands: ['[PLAYWRIGHT FLAGS…]'],
+    options: {
+      location: {
+        type: 'string',
+        value: 'SLUG',
+        meaning: 'private location to run at (default: the only one)',
+      },
+      shards: { type: 'string', value: 'N', meaning: 'run in so many parts at once, 10 at most' },
+      timeout: {
+        type: 'string',
+        value: 'SECONDS',
+        meaning: 'limit of the tests (default 1800, 3600 at most)',
+      },
+      env: {
+        type: 'string',
+        value: 'NAME=VALUE',
+        multiple: true,
+        meaning: 'variable of the tests; may be repeated',
+      },
+      secret: {
+        type: 'string',
+        value: 'NAME=VALUE',
+        multiple: true,
+        meaning: 'the same, masked wherever it shows up',
+      },
+      include: {
+        type: 'string',
+        value: 'GLOB',
+        multiple: true,
+        meaning: 'take files along that git ignores; may be repeated',
+      },
+      'install-command': {
+        type: 'string',
+        value: 'COMMAND',
+        meaning: "in place of the package manager's install",
+      },
+      'playwright-version': { type: 'string', value: 'VERSION', meaning: 'of which the browsers are to be' },
+      'refresh-cache': { type: 'boolean', meaning: 'install dependencies anew' },
+      'no-record': { type: 'boolean', meaning: 'keep the session out of the list of test sessions' },
+      name: { type: 'string', value: 'NAME', meaning: "of the session (default: the package's)" },
+      report: { type: 'string', value: 'DIR', meaning: 'where report and files go (default vedette-report)' },
+      'data-dir': {
+        type: 'string',
+        value: 'DIR',
+        meaning: 'data folder of vedette up (default: .vedette here or above)',
+      },
+    },
+    details: `Start it in the folder with the Playwright config. It packs the project, which are the files that git
+does not ignore from the folder with the lock file on (150 MB packed at most), has an agent of a
+private location install and run it, prints what Playwright prints, and brings report, traces, videos
+and screenshots back. The session is listed by GET /v1/test-sessions.
+
+The service is that of VEDETTE_URL and VEDETTE_API_KEY; without them that of 'vedette up', whose data
+folder is found here or above. VEDETTE_LOCATION stands in for --location. Flags behind -- go to
+Playwright as they are, but for --reporter, --shard and what needs a screen.
+
+Examples:
+  vedette pw-test                                        all tests, at the only location
+  vedette pw-test -- --project chromium tests/login      some of them
+  vedette pw-test --shards 4 --env BASE_URL=https://staging.example -- --grep @smoke
+
+Ctrl-C cancels the run and brings back what it has found; a second one does not wait for that.
+Exit code: 0 all tests passed; 1 not, or cancelled; 2 a mistake in project or command line; 3 an internal
+fault; 4 the service refuses the key; 5 the service does not answer.`,
+    load: async () => (await import('./pw-test/index.ts')).pwTest,
+  },
+  {
     name: 'runtime',
     summary: 'installs what scripts run with, or lists it',
     operands: ['ACTION', '[ID…]'],
@@ -126,13 +195,20 @@ failed, 2 when the file is wrong, 3 when this machine could not observe the targ
         type: 'boolean',
         meaning: "only Chromium's headless shell: all that agents use which are not root",
       },
+      'suite-tools': {
+        type: 'string',
+        value: 'NAMES',
+        meaning: 'bring these too, about 100 MB each, for Playwright suites: bun, node22',
+      },
+      'no-suites': { type: 'boolean', meaning: 'bring no package managers for Playwright suites' },
       force: { type: 'boolean', meaning: 'install anew what is installed' },
     },
     details: `ACTION is install or list. A runtime is a Node.js, Playwright with its Chromium, and the packages that
 scripts may require. install brings the default one, or those that are named, with npm; a running
 agent finds them by itself. Chromium is Playwright's own build where it can be downloaded
-(PLAYWRIGHT_DOWNLOAD_HOST names a mirror), else the one of this machine. list shows what there is
-and what is installed.`,
+(PLAYWRIGHT_DOWNLOAD_HOST names a mirror), else the one of this machine. For Playwright suites npm,
+pnpm and Yarn come along (50 MB); what suites need besides, the agent fetches when they need it. list
+shows what there is and what is installed.`,
     load: async () => (await import('./runtime.ts')).runtime,
   },
 ];

@@ -1,7 +1,17 @@
-import { accessSync, constants, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
-import { nodeOf, runtimePaths, type RuntimeRecord } from '../agent/runtimes/index.ts';
+import {
+  layoutProgram,
+  MACHINE_BROWSERS,
+  MACHINE_FOLDERS,
+  MACHINE_PROGRAMS,
+  missingPrograms,
+  nodeOf,
+  runtimePaths,
+  type MachineBrowser,
+  type RuntimeRecord,
+} from '../agent/runtimes/index.ts';
 import { ExitCode, FatalError, messageOf } from '../kit/errors.ts';
 import type { Environment } from '../kit/settings.ts';
 import type { Site } from './install-runtime.ts';
@@ -19,21 +29,8 @@ export interface BrowserChoice {
   headlessOnly?: boolean;
 }
 
-/** Names in Playwright's registry. */
-const NAMES = ['chromium', 'chromium-headless-shell', 'ffmpeg'] as const;
-type Name = (typeof NAMES)[number];
-
-/** Debian's programs for them. /usr/bin/chromium is a script, which looks for settings of the machine. */
-const MACHINE: Readonly<Record<Name, string>> = {
-  chromium: '/usr/lib/chromium/chromium',
-  'chromium-headless-shell': '/usr/lib/chromium/chromium-headless-shell',
-  ffmpeg: '/usr/bin/ffmpeg',
-};
-/** Folders and programs that these read and run. */
-const MACHINE_FOLDERS = ['/usr/lib/chromium', '/usr/bin/ffmpeg'];
-
-const namesOf = ({ headlessOnly }: BrowserChoice): readonly Name[] =>
-  headlessOnly === true ? NAMES.filter((name) => name !== 'chromium') : NAMES;
+const namesOf = ({ headlessOnly }: BrowserChoice): readonly MachineBrowser[] =>
+  headlessOnly === true ? MACHINE_BROWSERS.filter((name) => name !== 'chromium') : MACHINE_BROWSERS;
 
 /** About 300 MB: enough at 4 Mbit/s. */
 const DOWNLOAD_TIMEOUT_MS = 600_000;
@@ -70,7 +67,7 @@ export async function installBrowsers(site: Site, choice: BrowserChoice = {}): P
     }
   }
   await linkMachine(site, choice);
-  return { source: 'machine', version: await versionOf(site, choice), folders: MACHINE_FOLDERS };
+  return { source: 'machine', version: await versionOf(site, choice), folders: [...MACHINE_FOLDERS] };
 }
 
 async function download(site: Site, { headlessOnly }: BrowserChoice): Promise<void> {
@@ -90,7 +87,7 @@ function reasonIn(output: string): string {
 async function linkMachine(site: Site, choice: BrowserChoice): Promise<void> {
   const { id, root } = site;
   const names = namesOf(choice);
-  const missing = names.map((name) => MACHINE[name]).filter((program) => !isExecutable(program));
+  const missing = missingPrograms(names);
   if (missing.length > 0) {
     throw new FatalError(
       ExitCode.internal,
@@ -104,18 +101,9 @@ async function linkMachine(site: Site, choice: BrowserChoice): Promise<void> {
   for (const name of names) {
     const { program, folder } = layout[name];
     mkdirSync(dirname(program), { recursive: true });
-    symlinkSync(MACHINE[name], program);
+    symlinkSync(MACHINE_PROGRAMS[name], program);
     // Without it Playwright takes the folder for half a download.
     writeFileSync(join(folder, 'INSTALLATION_COMPLETE'), '');
-  }
-}
-
-function isExecutable(program: string): boolean {
-  try {
-    accessSync(program, constants.X_OK);
-    return true;
-  } catch {
-    return false;
   }
 }
 
@@ -124,18 +112,8 @@ const Layout = z.object({ chromium: Place, 'chromium-headless-shell': Place, ffm
 
 /** Where this version of Playwright looks for its programs on this machine. */
 async function layoutOf(site: Site): Promise<z.infer<typeof Layout>> {
-  const registry = join(runtimePaths(site.id, site.root).modules, 'playwright-core/lib/server');
-  const { code, output } = await runNode(
-    site,
-    [
-      '-p',
-      `const { registry } = require(${JSON.stringify(registry)});
-      const placeOf = (each) => ({ program: each.executablePath(), folder: each.directory });
-      JSON.stringify(Object.fromEntries(${JSON.stringify(NAMES)}.map(
-        (name) => [name, placeOf(registry.findExecutable(name))])))`,
-    ],
-    ANSWER_TIMEOUT_MS,
-  );
+  const library = join(runtimePaths(site.id, site.root).modules, 'playwright-core');
+  const { code, output } = await runNode(site, ['-e', layoutProgram(library)], ANSWER_TIMEOUT_MS);
   if (code !== 0) throw new Error(`Playwright does not say where it looks for its browsers: ${output}`);
   return Layout.parse(JSON.parse(output));
 }

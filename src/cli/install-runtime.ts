@@ -18,7 +18,8 @@ import { codeOf, ExitCode, FatalError } from '../kit/errors.ts';
 import type { Environment } from '../kit/settings.ts';
 import { installBrowsers, type BrowserChoice, type Browsers } from './install-browsers.ts';
 import { lockFolder } from './installation-lock.ts';
-import { npmEnvironment, packageEnvironment, runProgram } from './run-program.ts';
+import { FORBIDDEN, NOT_WRITABLE, runNpm } from './npm.ts';
+import { packageEnvironment, runProgram } from './run-program.ts';
 
 export interface InstallOptions extends BrowserChoice {
   log: (line: string) => void;
@@ -126,7 +127,7 @@ async function installPackages(site: Site): Promise<Versions> {
   for (const old of [runtimePaths(id, root).record, runtimePaths(id, root).browsers]) {
     rmSync(old, { recursive: true, force: true });
   }
-  await runNpm(site);
+  await installWithNpm(site);
   copyHelpers(site);
   const node = await smoke(site);
   return { node, playwright: versionOf(site, 'playwright') };
@@ -146,39 +147,15 @@ function assertHasNode({ id, root }: Site): void {
   );
 }
 
-async function runNpm({ id, root, env, signal }: Site): Promise<void> {
+async function installWithNpm({ id, root, env, signal }: Site): Promise<void> {
   // Given here because npm does not pack a .npmrc.
   const settings = ['--legacy-peer-deps', '--include=optional', '--no-audit', '--no-fund'];
-  const { code, output } = await runProgram(
-    'npm',
-    ['ci', '--ignore-scripts', '--loglevel=error', ...settings],
-    {
-      cwd: runtimePaths(id, root).folder,
-      env: npmEnvironment(env),
-      signal: AbortSignal.any([signal, AbortSignal.timeout(NPM_TIMEOUT_MS)]),
-    },
-  ).catch((error: unknown) => {
-    if (codeOf(error) !== 'ENOENT') throw error;
-    throw fault(id, 'npm is not on the PATH, and packages come by it; on Debian: apt-get install npm');
+  await runNpm(['ci', '--ignore-scripts', '--loglevel=error', ...settings], {
+    cwd: runtimePaths(id, root).folder,
+    env,
+    signal: AbortSignal.any([signal, AbortSignal.timeout(NPM_TIMEOUT_MS)]),
+    fault: (problem) => fault(id, problem),
   });
-  if (code !== 0) throw fault(id, explainNpm(output));
-}
-
-const UNREACHABLE = /E(NOTFOUND|AI_AGAIN|TIMEDOUT|CONNREFUSED|CONNRESET|HOSTUNREACH|NETUNREACH)|TIMEOUT|CERT/;
-
-const FORBIDDEN = /E(ACCES|PERM|ROFS)/;
-const NOT_WRITABLE = 'its folder cannot be written; install as the user who installed vedette';
-
-function explainNpm(output: string): string {
-  const lines = output
-    .split('\n')
-    .map((line) => line.replace(/^npm (error|ERR!) ?/, '').trim())
-    .filter((line) => line !== '' && !line.startsWith('npm warn'));
-  const said = lines.slice(0, 3).join('; ');
-  if (UNREACHABLE.test(said)) {
-    return `npm does not reach its registry (${said}); npm's settings registry, https-proxy and cafile say how`;
-  }
-  return FORBIDDEN.test(said) ? NOT_WRITABLE : `npm ci failed: ${said}`;
 }
 
 /** A copy in place of npm's link: user code sees the folder of the packages and nothing beside it. */

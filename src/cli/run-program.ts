@@ -7,6 +7,7 @@ export interface Ended {
   code: number | null;
   /** Both streams, as they came. */
   output: string;
+  stdout: string;
 }
 
 /**
@@ -21,11 +22,13 @@ export function runProgram(
   return new Promise((resolve, reject) => {
     const child = spawn(file, args, { ...options, stdio: ['ignore', 'pipe', 'pipe'] });
     const output: string[] = [];
+    const out: string[] = [];
+    child.stdout.on('data', (text: string) => out.push(text));
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding('utf8').on('data', (text: string) => output.push(text));
     }
     child.on('error', reject);
-    child.on('close', (code) => resolve({ code, output: output.join('') }));
+    child.on('close', (code) => resolve({ code, output: output.join(''), stdout: out.join('') }));
   });
 }
 

@@ -77,8 +77,11 @@ function parseCheck(json: string): { type: CheckType; name: string; spec: object
   const { checkType, ...definition } = parseObject(json);
   const type = typeof checkType === 'string' ? findCheckType(checkType) : undefined;
   if (type === undefined) {
-    const allowed = checkTypes().map(({ name }) => name);
-    throw badFile([`checkType: must be one of ${allowed.join(', ')}`]);
+    const allowed = checkTypes().filter(({ lane }) => lane !== 'suite');
+    throw badFile([`checkType: must be one of ${allowed.map(({ name }) => name).join(', ')}`]);
+  }
+  if (type.lane === 'suite') {
+    throw badFile(['checkType: a suite is a whole project: run `vedette pw-test` in its folder']);
   }
   const isPlaced = !isDeepStrictEqual(definition['privateLocations'] ?? [], []);
   const placed = isPlaced ? definition : { ...definition, privateLocations: ['here'] };

@@ -3,9 +3,10 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { DEFAULT_RUNTIME, offeredRuntimes, readRecord, runtimePaths } from '../agent/runtimes/index.ts';
 import { ExitCode, FatalError } from '../kit/errors.ts';
-import type { Invocation } from './command.ts';
+import type { Invocation, OptionValue } from './command.ts';
 import { BROWSER_SOURCES, type BrowserSource } from './install-browsers.ts';
 import { assertOffered, installRuntime } from './install-runtime.ts';
+import { installTools, toolsOf } from './install-tools.ts';
 
 /** `vedette runtime install` and `vedette runtime list`: what user code runs with. */
 export async function runtime(invocation: Invocation): Promise<ExitCode> {
@@ -24,9 +25,12 @@ async function install(asked: readonly string[], { options, env, shutdown }: Inv
   const ids = asked.length === 0 ? [DEFAULT_RUNTIME] : asked;
   for (const id of ids) assertOffered(id);
   const browserSource = browserSourceOf(options['browser-source']);
+  const more = namesIn(options['suite-tools']);
+  toolsOf(more);
+  const log = (line: string): void => console.log(line);
   for (const id of ids) {
     await installRuntime(id, {
-      log: (line) => console.log(line),
+      log,
       browsers: options['no-browser'] !== true,
       headlessOnly: options['headless-only'] === true,
       ...(browserSource === undefined ? {} : { browserSource }),
@@ -35,15 +39,21 @@ async function install(asked: readonly string[], { options, env, shutdown }: Inv
       signal: shutdown.drain,
     });
   }
+  if (options['no-suites'] !== true) await installTools({ log, more, env, signal: shutdown.drain });
   return ExitCode.done;
 }
 
-function browserSourceOf(asked: string | boolean | undefined): BrowserSource | undefined {
+const namesIn = (asked: OptionValue): string[] =>
+  String(asked ?? '')
+    .split(/[ ,]+/)
+    .filter(Boolean);
+
+function browserSourceOf(asked: OptionValue): BrowserSource | undefined {
   if (asked === undefined) return undefined;
   const source = BROWSER_SOURCES.find((each) => each === asked);
   if (source !== undefined) return source;
   const known = BROWSER_SOURCES.join(' and ');
-  throw new FatalError(ExitCode.usage, `runtime: --browser-source '${asked}': there are ${known}`);
+  throw new FatalError(ExitCode.usage, `runtime: --browser-source '${String(asked)}': there are ${known}`);
 }
 
 const HEADINGS = ['RUNTIME', 'NODE', 'PLAYWRIGHT', 'BROWSER', 'STATE'];

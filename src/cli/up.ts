@@ -89,7 +89,7 @@ function readPlan(options: Invocation['options'], env: Environment): Plan {
   };
 }
 
-const textOf = (value: string | boolean | undefined): string | undefined =>
+const textOf = (value: Invocation['options'][string]): string | undefined =>
   typeof value === 'string' ? value : undefined;
 
 /** Kept before the store learns of the key, so that a first start that is cut off can be repeated. */

@@ -8,3 +8,4 @@ export * from './job.ts';
 export * from './messages.ts';
 export * from './results.ts';
 export * from './routes.ts';
+export * from './suites.ts';

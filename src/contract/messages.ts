@@ -28,7 +28,12 @@ const MAX_SLOTS = 10_000;
 
 /** Free places for runs that get a process tree of their own, by what they need; see JobClass. */
 const FreeByClass = z
-  .object({ script: z.int().min(0).max(MAX_SLOTS), browser: z.int().min(0).max(MAX_SLOTS) })
+  .object({
+    script: z.int().min(0).max(MAX_SLOTS),
+    browser: z.int().min(0).max(MAX_SLOTS),
+    /** Absent from agents that do not know suites. */
+    suite: z.int().min(0).max(MAX_SLOTS).optional(),
+  })
   .optional();
 
 /** A run that the agent holds. `spooled`: finished, its result not yet acknowledged. */

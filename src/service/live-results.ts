@@ -22,14 +22,25 @@ export interface LiveResult {
   message: string | null;
 }
 
+/** Results of suites in parts that are remembered, so that each is told once. */
+const MAX_TOLD = 1000;
+
 /** The same queue, whose stored results are also told to `onResult`; receipts never wait for that. */
 export function watchResults(
   queue: Queue,
   { store, log }: Pick<ServiceContext, 'store' | 'log'>,
   onResult: (result: LiveResult) => void,
 ): Queue {
+  const told = new Set<string>();
   const tell = async (ids: readonly string[]): Promise<void> => {
-    for (const row of await results.findResults(store.db, ids)) onResult(liveResult(row));
+    const wholes = new Set(await results.wholesOfParts(store.db, ids));
+    for (const row of await results.findResults(store.db, [...ids, ...wholes])) {
+      // Parts that end together all find their whole.
+      if (told.has(row.id)) continue;
+      if (wholes.has(row.id)) told.add(row.id);
+      onResult(liveResult(row));
+    }
+    if (told.size > MAX_TOLD) told.clear();
   };
   const record: Queue['record'] = async (location, batch) => {
     const receipts = await queue.record(location, batch);

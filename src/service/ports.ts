@@ -37,13 +37,23 @@ export interface NewSession {
   checkId: string;
   checkType: string;
   name: string;
-  runSource: 'SCHEDULER' | 'SCHEDULE_NOW' | 'TRIGGER_API';
+  runSource:
+    | 'SCHEDULER'
+    | 'SCHEDULE_NOW'
+    | 'TRIGGER_API'
+    | 'LEGACY_TRIGGER'
+    | 'TRIGGER_RECORD'
+    | 'TRIGGER_NO_RECORD'
+    | 'TEST_RECORD'
+    | 'TEST_NO_RECORD';
+  /** The test session that it belongs to, and the stored check that is tested; `checkId` is no check's then. */
+  testSession?: { id: string; checkId: string | null };
   /** 0 on demand, 1 scheduled, 2 catch-up. */
   lane: 0 | 1 | 2;
   scheduledAt: Date;
   /** Tells sessions apart that were asked for in one instant; absent where the instant is unique. */
   request?: string;
-  /** Where to run: one run each. */
+  /** Where to run: one run each, or one for each of the definition's `shards`. */
   locations: string[];
   definition: Record<string, unknown>;
   /** What its runs need of an agent's machine. */

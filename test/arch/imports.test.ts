@@ -21,7 +21,7 @@ const FLOORS: Readonly<Record<string, readonly string[]>> = {
 
 /** Modules that only these places may import. A place is a folder or a file. */
 const HOMES: Readonly<Record<string, readonly string[]>> = {
-  'node:child_process': ['agent/sandbox/', 'checks/icmp/', 'cli/'],
+  'node:child_process': ['agent/sandbox/', 'agent/suites/child/', 'checks/icmp/', 'cli/'],
   'node:worker_threads': ['service/store/'],
   'node:sqlite': ['agent/authorities/browser-database.ts', 'agent/spool/', 'service/store/'],
   pg: ['service/store/'],
@@ -39,11 +39,17 @@ const WORDS: Readonly<Record<string, readonly string[]>> = {
   // User code has an environment of its own.
   'process.env': ['cli/', 'agent/scripts/child/'],
   // A child process ends itself.
-  'process.exit(': ['cli/', 'agent/egress/child.ts', 'agent/probes/serve.ts', 'agent/scripts/child/'],
+  'process.exit(': [
+    'cli/',
+    'agent/egress/child.ts',
+    'agent/probes/serve.ts',
+    'agent/scripts/child/',
+    'agent/suites/child/',
+  ],
 };
 
-/** Files below a room that other rooms may import beside its index.ts: types without behaviour. */
-const OPEN_FILES = ['service/store/schema.ts'];
+/** Files below a room that other rooms may import beside its index.ts: types, and code of processes of users. */
+const OPEN_FILES = ['service/store/schema.ts', 'agent/scripts/child/network.ts'];
 
 const typeFolders = new Set(checkTypes().map((type) => type.route));
 

@@ -97,6 +97,11 @@ describe('vedette run', () => {
       /checkType: must be one of API, BROWSER, DNS, ICMP, MULTI_STEP, TCP, URL/,
     ],
     ['no type', '{}', /checkType: must be one of/],
+    [
+      'a suite',
+      '{"checkType":"PLAYWRIGHT"}',
+      /a suite is a whole project: run `vedette pw-test` in its folder/,
+    ],
   ])('refuses %s', async (_, input, message) => {
     const { code, stderr } = await runVedette(['run', '-'], { input });
     expect(stderr).toMatch(message);

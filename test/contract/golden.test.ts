@@ -24,6 +24,7 @@ const schemas: Readonly<Record<string, z.ZodType>> = {
   OpenArtifact: contract.OpenArtifact.body,
   ArtifactState: contract.OpenArtifact.reply,
   ArtifactCompleted: contract.CompleteArtifact.reply,
+  PostLog: contract.PostLog.body,
 };
 
 const files = globSync('*.json', { cwd: folder }).sort();

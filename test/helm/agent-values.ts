@@ -55,6 +55,10 @@ export const AGENT_VALUES: readonly ValueTest[] = [
   },
   { path: 'agent.allowedTargets', set: ['10.1.1.1'], shows: env('ALLOWED_TARGETS'), as: '10.1.1.1' },
   { path: 'agent.useOsDnsResolver', set: true, shows: env('USE_OS_DNS_RESOLVER'), as: 'true' },
+  { path: 'suites.dependencyCache', set: 'off', shows: env('DEPENDENCY_CACHE'), as: 'off' },
+  { path: 'suites.dependencyCacheSize', set: 900, shows: env('DEPENDENCY_CACHE_SIZE'), as: '900' },
+  { path: 'suites.bundleCacheSize', set: 0, shows: env('BUNDLE_CACHE_SIZE'), as: '0' },
+  { path: 'suites.installScripts', set: false, shows: env('SUITE_INSTALL_SCRIPTS'), as: 'off' },
   {
     path: 'apiKeySecret.create',
     set: false,

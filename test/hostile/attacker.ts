@@ -1,6 +1,7 @@
 import { Socket } from 'node:net';
 import { ATTACKS, RIGHTS, type Attack, type Victim } from './attacks.ts';
 import { EGRESS, GATE_RIGHTS, TWO_JOBS } from './neighbours.ts';
+import { SHARED, SHARED_RIGHTS } from './shared.ts';
 
 export interface Row {
   name: string;
@@ -10,7 +11,7 @@ export interface Row {
 }
 
 /** By section of the table: what must be stopped, and under `rights` what must not. */
-export type Found = Record<'walls' | 'two jobs' | 'egress' | 'rights', Row[]>;
+export type Found = Record<'walls' | 'two jobs' | 'egress' | 'shared' | 'rights', Row[]>;
 
 /** What the kernel, Node's permission system or the absence of the thing say when an attack is stopped. */
 const STOPPED = new Set(
@@ -39,7 +40,8 @@ async function tryAll({ victim, skip }: { victim: Victim; skip: string[] }): Pro
     walls: await all(ATTACKS),
     'two jobs': await all(TWO_JOBS),
     egress: await all(EGRESS),
-    rights: await all([...RIGHTS, ...GATE_RIGHTS]),
+    shared: await all(SHARED),
+    rights: await all([...RIGHTS, ...GATE_RIGHTS, ...SHARED_RIGHTS]),
   };
   channel.write(`${JSON.stringify(found)}\n`);
 }

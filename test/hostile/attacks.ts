@@ -41,11 +41,15 @@ export interface Victim {
   targetPort: number;
   abstractName: string;
   socketPath: string;
+  /** A program of the agent's that jobs may read and start, and an archive that they may read. */
+  sharedProgram: string;
+  sharedArchive: string;
   folder: string;
 }
 
 /** Where an attack applies; `all` when absent. */
-type Scope = 'no-unix' | 'ports' | 'no-exec' | 'exec';
+export type Scope =
+  'no-unix' | 'ports' | 'no-exec' | 'exec' | 'no-programs' | 'no-listen' | 'sockets-of-the-machine';
 
 export interface Attack {
   name: string;
@@ -182,6 +186,7 @@ const files: Attack[] = [
   { name: 'use the terminal', run: () => openSync('/dev/tty', 'r+') },
   {
     name: 'execute a file of its own',
+    scope: 'no-programs',
     run: (v) => {
       const program = join(v.folder, 'program');
       writeFileSync(program, '#!/bin/sh\necho ran\n', { mode: 0o755 });
@@ -190,6 +195,7 @@ const files: Attack[] = [
   },
   {
     name: 'execute a copied binary',
+    scope: 'no-programs',
     run: (v) => {
       const program = join(v.folder, 'true');
       writeFileSync(program, readFileSync('/usr/bin/true'), { mode: 0o755 });
@@ -352,7 +358,7 @@ const network: Attack[] = [
   },
   {
     name: 'listen on a port',
-    scope: 'ports',
+    scope: 'no-listen',
     run: () =>
       syscall('bind', syscall('socket', AF.INET, STREAM, 0), ipv4('127.0.0.1', 18_099), 16) || 'bound',
   },

@@ -1,9 +1,9 @@
-import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { once } from 'node:events';
 import { randomUUID } from 'node:crypto';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EgressProxy, type OpenGate } from '../../src/agent/egress/index.ts';
@@ -14,13 +14,12 @@ import {
   sandboxReport,
   startChild,
   type Child,
-  type Profile,
 } from '../../src/agent/sandbox/index.ts';
 import { createLog } from '../../src/kit/log.ts';
-import type { Victim } from './attacks.ts';
+import type { Scope, Victim } from './attacks.ts';
 import type { Found, Row } from './attacker.ts';
 import { bombs, isRunning } from './bombs.ts';
-import { program } from './program.ts';
+import { program, READABLE } from './program.ts';
 
 /**
  * Plays the agent in the setting in which it is started (root, uid 1000, a container), runs every attack
@@ -86,11 +85,25 @@ async function main(): Promise<void> {
     createServer(() => {}),
     { path: socketPath },
   );
-  const world = { root, work, control, target, abstractName, socketPath, egressPid: egress.pid!, gates };
+  const shared = makeShared(join(root, 'tools'));
+  const world = {
+    ...shared,
+    root,
+    work,
+    control,
+    target,
+    abstractName,
+    socketPath,
+    egressPid: egress.pid!,
+    gates,
+  };
   const sections: BatteryReport['sections'] = [];
-  for (const profile of ['script', 'browser'] as const) {
+  for (const profile of ['script', 'browser', 'suite'] as const) {
     sections.push(...(await matrix(profile, world)));
-    sections.push({ title: `${profile}, bombs`, rows: await bombs(profile, work) });
+    // What a suite may start, a browser may start, too: the same bombs.
+    if (profile !== 'suite') {
+      sections.push({ title: `${profile}, bombs`, rows: await bombs(profile, work) });
+    }
   }
   const lives = isRunning(world.egressPid);
   sections[0]!.rows.push({
@@ -112,13 +125,33 @@ interface World {
   target: Server;
   abstractName: string;
   socketPath: string;
+  sharedProgram: string;
+  sharedArchive: string;
   egressPid: number;
   /** Of the attacker and of the other job. */
   gates: readonly [OpenGate, OpenGate];
 }
 
+/** As the agent keeps tools, browsers and dependencies for all jobs. */
+function makeShared(folder: string): Pick<World, 'sharedProgram' | 'sharedArchive'> {
+  mkdirSync(folder);
+  chmodSync(folder, 0o755);
+  const [sharedProgram, sharedArchive] = [join(folder, 'tool'), join(folder, 'archive.tar')];
+  writeFileSync(sharedProgram, '#!/bin/sh\necho ran\n', { mode: 0o755 });
+  writeFileSync(sharedArchive, 'dependencies', { mode: 0o444 });
+  chmodSync(sharedProgram, 0o755);
+  return { sharedProgram, sharedArchive };
+}
+
+const SKIPPED: Readonly<Record<'script' | 'browser' | 'suite', readonly Scope[]>> = {
+  script: ['exec'],
+  browser: ['no-unix', 'no-exec'],
+  // Its native tools run in its folder and its web servers listen; sockets are open to everybody or to none.
+  suite: ['no-exec', 'no-programs', 'no-listen', 'sockets-of-the-machine'],
+};
+
 /** Every attack out of one profile, beside another job of the same profile. */
-async function matrix(profile: Profile, world: World): Promise<BatteryReport['sections']> {
+async function matrix(profile: keyof typeof SKIPPED, world: World): Promise<BatteryReport['sections']> {
   const { root, work } = world;
   const [mine, its] = [join(work, '1'), join(work, '2')];
   for (const folder of [mine, its]) mkdirSync(folder, { recursive: true });
@@ -138,7 +171,15 @@ async function matrix(profile: Profile, world: World): Promise<BatteryReport['se
   const [browserPid] = (await once(createInterface(sibling.channel), 'line', {
     signal: AbortSignal.timeout(30_000),
   })) as [string];
-  const attacker = startChild(program(profile, './attacker.ts', mine, { tcpPorts: [ownGate] }));
+  const tools = dirname(world.sharedProgram);
+  const attacker = startChild(
+    program(profile, './attacker.ts', mine, {
+      tcpPorts: [ownGate],
+      readable: [...READABLE, tools],
+      executable: [tools],
+      may: profile === 'suite' ? ['listen', 'unix-sockets'] : [],
+    }),
+  );
   const victim: Victim = {
     agentPid: process.pid,
     agentSecret: secret,
@@ -158,9 +199,11 @@ async function matrix(profile: Profile, world: World): Promise<BatteryReport['se
     targetPort: portOf(world.target),
     abstractName: world.abstractName,
     socketPath: world.socketPath,
+    sharedProgram: world.sharedProgram,
+    sharedArchive: world.sharedArchive,
     folder: mine,
   };
-  const skip = profile === 'browser' ? ['no-unix', 'no-exec'] : ['exec'];
+  const skip = SKIPPED[profile];
   attacker.channel.write(`${JSON.stringify({ victim, skip })}\n`);
   const said = await answer(attacker);
   const { rights, walls, ...others } = said ?? { rights: [], walls: [lost(attacker)] };

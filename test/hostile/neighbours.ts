@@ -72,7 +72,7 @@ const onProcess = (whose: string, pidOf: (v: Victim) => number): Attack[] => {
 };
 
 /** Success is what the file looks like afterwards: some of these are told that they were done. */
-const changes = (path: string, change: () => void): string => {
+export const changes = (path: string, change: () => void): string => {
   const state = (): string => {
     const { mode, mtimeMs } = statSync(path);
     return `${mode} ${mtimeMs}`;
@@ -83,6 +83,21 @@ const changes = (path: string, change: () => void): string => {
   return 'changed it';
 };
 
+/** Of a folder in which files are made meanwhile. */
+async function hearsOfFiles(folder: string): Promise<boolean> {
+  const watcher = watch(folder);
+  try {
+    const heard = once(watcher, 'change', { signal: AbortSignal.timeout(300) });
+    writeFileSync(join(folder, 'news'), 'x');
+    return await heard.then(
+      () => true,
+      () => false,
+    );
+  } finally {
+    watcher.close();
+  }
+}
+
 const onFiles: Attack[] = [
   ...(['siblingFolder', 'stateFile'] as const).flatMap((which): Attack[] => [
     { name: `permissions of ${which}`, run: (v) => changes(v[which], () => chmodSync(v[which], 0o777)) },
@@ -91,7 +106,14 @@ const onFiles: Attack[] = [
       name: `attributes of ${which}`,
       run: (v) => syscall('setxattr', text(v[which]), text('user.x'), Buffer.from('x'), 1, 0) || 'set',
     },
-    { name: `watch ${which}`, run: (v) => watch(v[which]).close() ?? 'watched' },
+    {
+      name: `watch ${which}`,
+      run: async (v) => {
+        watch(v[which]).close();
+        if (!(await hearsOfFiles(v.folder))) throw new Nothing('no news come');
+        return 'watched';
+      },
+    },
   ]),
   {
     name: "read the profile of another job's browser",
@@ -118,7 +140,7 @@ const onSockets: Attack[] = [
   '/tmp/.X11-unix/X0',
   '@/tmp/.X11-unix/X0',
   '/var/run/docker.sock',
-].map((path) => ({ name: `socket ${path}`, run: () => unix(path) }));
+].map((path) => ({ name: `socket ${path}`, scope: 'sockets-of-the-machine', run: () => unix(path) }));
 
 export const TWO_JOBS: readonly Attack[] = [
   ...onProcess('another job', (v) => v.siblingPid),
@@ -218,6 +240,7 @@ const byCalls: Attack[] = [
   },
   {
     name: 'wait on a port of chance',
+    scope: 'no-listen',
     run: () => syscall('listen', syscall('socket', INET, STREAM, 0), 1) || 'listens',
   },
 ];

@@ -1,6 +1,6 @@
 import { installedFiles, type ChildProgram, type Profile } from '../../src/agent/sandbox/index.ts';
 
-const READABLE = [...installedFiles(), import.meta.dirname, '/etc/resolv.conf', '/etc/ssl'];
+export const READABLE = [...installedFiles(), import.meta.dirname, '/etc/resolv.conf', '/etc/ssl'];
 
 /** A job of the battery: `entry` lies beside this file. */
 export const program = (

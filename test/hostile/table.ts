@@ -8,11 +8,13 @@ import { runBattery, type Setting } from './settings.ts';
  * its user. That is their numbers: what they are is neither to be read nor to be opened, and a script
  * without a browser does not get the list.
  */
-const SAME_USER = new Set([
-  'browser, two jobs: another job: fd',
-  "browser, two jobs: another job's browser: fd",
-  'browser, egress: the egress process: fd',
-]);
+const SAME_USER = new Set(
+  ['browser', 'suite'].flatMap((profile) => [
+    `${profile}, two jobs: another job: fd`,
+    `${profile}, two jobs: another job's browser: fd`,
+    `${profile}, egress: the egress process: fd`,
+  ]),
+);
 
 /** One line per attack that is not stopped, or that was stopped where it must not be. */
 const openRows = ({ sections }: BatteryReport): { what: string; outcome: string }[] =>

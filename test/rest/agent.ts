@@ -2,7 +2,7 @@ import type { Job, RunResult } from '../../src/contract/index.ts';
 import { connectSocket, post, welcomed } from '../wire/client.ts';
 import { resultOf } from '../wire/harness.ts';
 
-const TYPES = ['API', 'BROWSER', 'DNS', 'ICMP', 'MULTI_STEP', 'TCP', 'URL'];
+const TYPES = ['API', 'BROWSER', 'DNS', 'ICMP', 'MULTI_STEP', 'PLAYWRIGHT', 'TCP', 'URL'];
 
 /** An agent whose checks find whatever the test says. */
 export interface ScriptedAgent {
@@ -28,7 +28,7 @@ export async function startAgent(
     ...(version && { version }),
   });
   const waiting: Job[] = [];
-  const room = { free: total, freeByClass: { script: total, browser: total } };
+  const room = { free: total, freeByClass: { script: total, browser: total, suite: total } };
   say('ready', room);
   const take = async (): Promise<Job> => {
     const job = waiting.shift();

@@ -82,7 +82,7 @@ describe('an entry', () => {
       resultType: 'FINAL',
       sequenceId: expect.any(String),
       traceId: null,
-      errorGroupIds: [],
+      errorGroupIds: [expect.any(String)],
       errors: [{ code: 'ECONNREFUSED', message: 'refused by 192.0.2.7', network: true }],
       ...measured,
     });
@@ -181,7 +181,7 @@ describe('the list', () => {
     ] as const) {
       const answer = await list(check, { nextId: cursor });
       expect(answer.status).toBe(400);
-      expect(answer.body.message).toBe('nextId: must be the nextId of an earlier answer for the same check');
+      expect(answer.body.message).toBe('nextId: must be the nextId of an earlier answer of the same list');
     }
   });
 

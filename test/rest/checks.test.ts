@@ -6,6 +6,7 @@ import { checkBody, startTestService, type Entry, type TestService } from './ser
 let service: TestService;
 beforeAll(async () => {
   service = await startTestService();
+  await service.bundle();
 });
 afterAll(async () => service.stop());
 
@@ -19,6 +20,9 @@ const create = async (route: string, change: object = {}): Promise<Entry> => {
 };
 
 describe.each(ROUTES)('a %s check', (route, name) => {
+  /** Suites have the retries of their projects. */
+  const isSuite = name === 'PLAYWRIGHT';
+
   test('is created with the defaults of the interface, read, updated and deleted', async () => {
     const made = await create(route);
     expect(made).toMatchObject({
@@ -26,7 +30,7 @@ describe.each(ROUTES)('a %s check', (route, name) => {
       activated: true,
       muted: false,
       shouldFail: false,
-      doubleCheck: true,
+      doubleCheck: !isSuite,
       locations: ['eu-west-1'],
       privateLocations: [],
       tags: [],
@@ -44,7 +48,7 @@ describe.each(ROUTES)('a %s check', (route, name) => {
       alertChannels: { email: [], webhook: [], slack: [], sms: [] },
       updated_at: null,
     });
-    expect(made).not.toHaveProperty('retryStrategy');
+    expect(made['retryStrategy']).toBe(isSuite ? null : undefined);
 
     const read = await service.get(`/v1/checks/${made.id}`);
     expect(read.body).toEqual(made);
@@ -59,7 +63,10 @@ describe.each(ROUTES)('a %s check', (route, name) => {
   });
 
   test('that was read can be sent back as it is', async () => {
-    const made = await create(route, { retryStrategy: { type: 'LINEAR' }, description: 'round trip' });
+    const made = await create(route, {
+      description: 'round trip',
+      ...(isSuite ? { pwTags: ['@smoke'] } : { retryStrategy: { type: 'LINEAR' } }),
+    });
     const { status, body } = await service.put(`/v1/checks/${route}/${made.id}`, made);
     expect(status).toBe(200);
     expect(body).toEqual({ ...made, updated_at: expect.any(String) });
@@ -90,7 +97,7 @@ describe.each(ROUTES)('a %s check', (route, name) => {
     });
     expect(status).toBe(400);
     expect(body.message).toMatch(
-      /^(request: is required and must be an object|script: is required and must be a string)$/,
+      /^(request: is required and must be an object|(script|codeBundlePath): is required and must be a string)$/,
     );
   });
 });

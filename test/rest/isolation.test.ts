@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { hashSecret, newId } from '../../src/kit/ids.ts';
 import { openStore } from '../../src/service/store/index.ts';
 import { silentLog } from '../support/databases.ts';
-import { startAgent, type ScriptedAgent } from './agent.ts';
+import { failedBy, startAgent, type ScriptedAgent } from './agent.ts';
 import {
   ACCOUNT,
   API_KEY,
@@ -58,6 +58,19 @@ test('what one account has does not exist for another', async () => {
   const session = String(started.body.sessions[0]!['checkSessionId']);
   const results = await service.get<{ entries: Entry[] }>(`/v2/check-results/${check.body.id}`);
   const result = results.body.entries[0]!.id;
+  const name = 'mine';
+  const tested = await service.post('/v1/test-sessions/trigger', {
+    name,
+    runLocation: place.slug,
+    target: { ...target, allowDeactivated: true },
+  });
+  await agent.finish(await agent.take(), failedBy('ECONNRESET', 'reset'));
+  const tests = `/v1/test-sessions/${String(tested.body['testSessionId'])}`;
+  const { body: over } = await service.get<{ errorGroupIds: string[]; results: Entry[] }>(
+    `${tests}/completion`,
+  );
+  const testResult = `${tests}/results/${String(over.results[0]!['sequenceId'])}`;
+  const codeBundlePath = await service.bundle();
 
   for (const [method, path, body] of [
     ['GET', `/v1/checks/${check.body.id}`],
@@ -72,6 +85,15 @@ test('what one account has does not exist for another', async () => {
     ['POST', `/v1/check-sessions/${session}/cancel`],
     ['POST', '/v2/check-sessions/trigger', { target }],
     ['POST', '/v2/check-sessions/trigger', { target: { matchTags: [['mine']] } }],
+    ['GET', tests],
+    ['GET', `${tests}/completion`],
+    ['POST', `${tests}/cancel`],
+    ['GET', testResult],
+    ['GET', `${testResult}/log`],
+    ['GET', `${testResult}/assets`],
+    ['GET', `/v1/test-session-error-groups/${over.errorGroupIds[0]!}`],
+    ['PATCH', `/v1/test-session-error-groups/${over.errorGroupIds[0]!}`, { archiveForEver: true }],
+    ['GET', `/v1/error-groups/checks/${check.body.id}`],
     ['GET', `/v1/private-locations/${place.id}`],
     ['PUT', `/v1/private-locations/${place.id}`, { name: 'stolen' }],
     ['DELETE', `/v1/private-locations/${place.id}`],
@@ -101,9 +123,19 @@ test('what one account has does not exist for another', async () => {
     '/v1/check-groups',
     '/v1/variables',
     '/v1/snippets',
+    '/v1/error-groups',
+    '/v1/test-session-error-groups',
   ]) {
     expect((await asStranger('GET', path)).body).toEqual([]);
   }
+  const list = await asStranger('GET', '/v1/test-sessions');
+  expect(list.body).toEqual({ length: 0, entries: [], nextId: null });
+  const suite = await asStranger(
+    'POST',
+    '/v1/checks/playwright',
+    checkBody('playwright', { codeBundlePath }),
+  );
+  expect(suite.body.message).toBe('codeBundlePath: no archive was uploaded with this key');
   const foreign = await asStranger('POST', '/v1/checks/url', checkBody('url', here));
   expect(foreign.body.message).toBe(`privateLocations: "${place.slug}" is not a private location`);
   const { id: groupId } = group.body;

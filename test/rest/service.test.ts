@@ -60,7 +60,8 @@ describe('the OpenAPI document', () => {
       const name = type.route[0]!.toUpperCase() + type.route.slice(1);
       const input = document.components.schemas[`${name}CheckInput`]!;
       const isProbe = type.lane === 'probe';
-      expect(input.required?.toSorted()).toEqual(['name', isProbe ? 'request' : 'script']);
+      const needed = { probe: 'request', script: 'script', suite: 'codeBundlePath' }[type.lane];
+      expect(input.required?.toSorted()).toEqual([needed, 'name'].toSorted());
       expect(Object.keys(input.properties!)).toEqual(
         expect.arrayContaining(['frequency', 'retryStrategy', ...Object.keys(type.fields.shape)]),
       );

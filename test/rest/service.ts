@@ -1,6 +1,8 @@
+import { createHash } from 'node:crypto';
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { expect, inject } from 'vitest';
 import { readSettings, type Environment } from '../../src/kit/settings.ts';
 import { errorBody } from '../../src/service/http/errors.ts';
@@ -45,6 +47,8 @@ export interface TestService {
   post<T = Entry>(path: string, body?: unknown): Promise<Answer<T>>;
   put<T = Entry>(path: string, body: unknown): Promise<Answer<T>>;
   delete(path: string): Promise<Answer>;
+  /** Uploads an archive. @returns its key */
+  bundle(bytes?: Buffer): Promise<string>;
   /** A new private location: its slug, its id and its raw key. */
   location(slugName?: string): Promise<{ id: string; slug: string; key: string; keyId: string }>;
   stop(): Promise<void>;
@@ -91,6 +95,7 @@ export async function startTestService(
     post: (path, body) => call('POST', path, { body }),
     put: (path, body) => call('PUT', path, { body }),
     delete: (path) => call('DELETE', path),
+    bundle: async (bytes = EMPTY_BUNDLE) => upload(service.url, bytes),
     location: async (slugName = `place-${++slugs}`) => {
       const { body } = await call<NewLocation>('POST', '/v1/private-locations', {
         body: { name: slugName, slugName },
@@ -103,6 +108,16 @@ export async function startTestService(
       rmSync(dataDir, { recursive: true, force: true });
     },
   };
+}
+
+async function upload(url: string, bytes: Buffer): Promise<string> {
+  const response = await fetch(`${url}/next/storage/upload-code-bundle`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${API_KEY}`, 'content-type': 'application/octet-stream' },
+    body: Uint8Array.from(bytes),
+  });
+  expect(response.status).toBe(201);
+  return ((await response.json()) as { key: string }).key;
 }
 
 async function request<T>(
@@ -140,14 +155,19 @@ const parsed: (text: string) => ReturnType<typeof JSON.parse> = (text) =>
 /** Statuses that any route may answer: what went wrong before it was reached. */
 const ANYWHERE = [400, 401, 403, 413, 415, 429];
 
-function assertDeclared(method: string, path: string, status: number, body: { message: string }): void {
+function assertDeclared(
+  method: string,
+  path: string,
+  status: number,
+  body: { message: string; errorCode?: string },
+): void {
   const about = routes
     .map((route) => route.about)
     .find((each) => each.method === method && matches(each.path, path));
   if (about === undefined) return;
   expect([about.status, ...(about.errors ?? []), ...ANYWHERE], `${method} ${path}`).toContain(status);
   if (status >= 400) {
-    expect(body).toEqual(errorBody(status, body.message));
+    expect(body).toEqual(errorBody(status, body.message, body.errorCode));
     expect(body.message).toBeTypeOf('string');
   } else if (about.reply === undefined) expect(body).toBeUndefined();
   else expect(about.reply.safeParse(body).error?.issues ?? [], `${method} ${path}`).toEqual([]);
@@ -156,6 +176,11 @@ function assertDeclared(method: string, path: string, status: number, body: { me
 function matches(pattern: string, path: string): boolean {
   return new RegExp(`^${pattern.replace(/\{\w+\}/g, '[^/]+')}$`).test(path);
 }
+
+/** The archive of a project without a file. */
+export const EMPTY_BUNDLE = gzipSync(Buffer.alloc(1024));
+export const keyOf = (bundle: Buffer): string =>
+  `bundles/${createHash('sha256').update(bundle).digest('hex')}.tar.gz`;
 
 /** The smallest body that each type takes, at a location. */
 export const SMALLEST: Readonly<Record<string, object>> = {
@@ -166,6 +191,7 @@ export const SMALLEST: Readonly<Record<string, object>> = {
   icmp: { request: { hostname: 'example.com' } },
   browser: { script: '' },
   multistep: { script: '' },
+  playwright: { codeBundlePath: keyOf(EMPTY_BUNDLE) },
 };
 
 export function checkBody(route: string, change: object = {}): object {

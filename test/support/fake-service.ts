@@ -6,7 +6,9 @@ import {
   CONNECT_PATH,
   DEFAULT_TIMING,
   FromAgent,
+  GetBundle,
   OpenSession,
+  PostLog,
   PostResults,
   ResultBatch,
   SUBPROTOCOL,
@@ -24,6 +26,8 @@ import { newId, newSecret } from '../../src/kit/ids.ts';
  * The service's end of the wire for tests of the agent: real HTTP, real WebSockets, the real contract,
  * and a switch for each thing that can go wrong. It keeps everything that it was told.
  */
+
+const BUNDLES = GetBundle.path.replace(':sha256', '');
 
 type Body<T extends FromService['t']> = Extract<FromService, { t: T }>['d'];
 type Said = { [T in FromAgent['t']]: Extract<FromAgent, { t: T }>['d'] };
@@ -61,6 +65,12 @@ export interface FakeService extends AsyncDisposable {
   record:
     | ((results: readonly RunResult[]) => { status: number; receipts?: ResultReceipt[]; retryAfter?: number })
     | undefined;
+  /** Archives of suites, by their SHA-256. */
+  readonly bundles: Map<string, Buffer>;
+  /** Archives that were asked for, in order. */
+  readonly bundlesAsked: string[];
+  /** Live logs of suites: `runId/token` and what came. */
+  readonly logs: { runId: number; token: number; text: string }[];
   /** Runs that the next welcome says are not the agent's. */
   drop: (RunRef & { why: string })[];
   offer(...jobs: Job[]): void;
@@ -106,6 +116,9 @@ class Fake implements FakeService {
   readonly said: FromAgent[] = [];
   readonly results: RunResult[] = [];
   readonly batches: { size: number; encoding: string }[] = [];
+  readonly bundles = new Map<string, Buffer>();
+  readonly bundlesAsked: string[] = [];
+  readonly logs: { runId: number; token: number; text: string }[] = [];
   upgrades = 0;
   refuseUpgrade: number | undefined;
   refuseHttp: number | undefined;
@@ -274,9 +287,20 @@ class Fake implements FakeService {
     const status = this.refuseHttp ?? (this.#mayEnter(request) ? undefined : 401);
     const path = request.url ?? '';
     if (status !== undefined) response.writeHead(status).end();
-    else if (path === PostResults.path) this.#recordBatch(request, response, body);
+    else if (path.startsWith(BUNDLES)) this.#sendBundle(path.slice(BUNDLES.length), response);
+    else if (path === PostLog.path) {
+      this.logs.push(PostLog.body.parse(body));
+      response.writeHead(204).end();
+    } else if (path === PostResults.path) this.#recordBatch(request, response, body);
     else if (path === OpenSession.path) this.#openPoll(response, body);
     else this.#poll(path.split('/').at(-2) ?? '', response, body);
+  }
+
+  #sendBundle(sha256: string, response: ServerResponse): void {
+    this.bundlesAsked.push(sha256);
+    const bundle = this.bundles.get(sha256);
+    if (bundle === undefined) response.writeHead(404).end();
+    else response.writeHead(200, { 'content-length': bundle.length }).end(bundle);
   }
 
   #recordBatch(request: IncomingMessage, response: ServerResponse, body: unknown): void {

@@ -28,11 +28,12 @@ type Environment = Readonly<Record<string, string>>;
 export function startVedette(
   args: readonly string[],
   env: Environment,
-  within: readonly string[] = [],
+  { within = [], cwd }: { within?: readonly string[]; cwd?: string } = {},
 ): VedetteProcess {
   const [program, ...rest] = [...within, process.execPath, MAIN, ...args];
   const child = spawn(program === process.execPath ? program : programPath(program!), rest, {
     stdio: ['ignore', 'pipe', 'pipe'],
+    ...(cwd !== undefined && { cwd }),
     env: { PATH: process.env['PATH'] ?? '', ...env },
   });
   let output = '';
@@ -148,7 +149,7 @@ export async function startAgentProcess(
       AGENT_HEALTH_PORT: String(healthPort),
       ...more,
     },
-    options.within,
+    options,
   );
   void process.exited.then(() => rmSync(folder, { recursive: true, force: true }));
   // In another network namespace nobody here can ask it; its work shows that it is ready.

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { offeredRuntimes } from '../../src/agent/runtimes/index.ts';
 import { installRuntime } from '../../src/cli/install-runtime.ts';
+import { installTools } from '../../src/cli/install-tools.ts';
 import { messageOf } from '../../src/kit/errors.ts';
 
 /** The Debian packages that the tests use as real counterparts, and what is skipped without each. */
@@ -43,6 +44,16 @@ const POLICY = '#!/bin/sh\n# Made by the tests of vedette while they install pac
 export async function provision(signal: AbortSignal): Promise<void> {
   provisionPackages();
   for (const id of offeredRuntimes()) await provisionRuntime(id, signal);
+  await provisionTools(signal);
+}
+
+async function provisionTools(signal: AbortSignal): Promise<void> {
+  const log = (line: string): void => console.log(`vedette: ${line}`);
+  try {
+    await installTools({ log, env: process.env, signal });
+  } catch (error) {
+    log(messageOf(error));
+  }
 }
 
 async function provisionRuntime(id: string, signal: AbortSignal): Promise<void> {

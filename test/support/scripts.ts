@@ -12,6 +12,7 @@ const root = join(import.meta.dirname, '../..');
 export const STAND_IN_RUNTIME: Runtime = {
   id: '2026.04',
   node: process.execPath,
+  nodeVersion: process.versions.node,
   modules: join(root, 'node_modules'),
   playwrightVersion: '0.0.0',
   browsers: join(root, 'test/support'),

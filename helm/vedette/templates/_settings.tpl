@@ -107,6 +107,10 @@ chart's own of the same name, since a name that stands twice is refused by serve
   (dict "name" "LOG_FORMAT" "value" $agent.logFormat)
   (dict "name" "SANDBOX" "value" $agent.sandbox)
   (dict "name" "SCRIPT_EGRESS" "value" $agent.scriptEgress)
+  (dict "name" "DEPENDENCY_CACHE" "value" .Values.suites.dependencyCache)
+  (dict "name" "DEPENDENCY_CACHE_SIZE" "value" (int .Values.suites.dependencyCacheSize | toString))
+  (dict "name" "BUNDLE_CACHE_SIZE" "value" (int .Values.suites.bundleCacheSize | toString))
+  (dict "name" "SUITE_INSTALL_SCRIPTS" "value" (.Values.suites.installScripts | ternary "on" "off"))
 -}}
 {{- if not (kindIs "invalid" $agent.jobConcurrency) -}}
 {{- $own = append $own (dict "name" "JOB_CONCURRENCY" "value" (int $agent.jobConcurrency | toString)) -}}

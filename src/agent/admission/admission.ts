@@ -18,6 +18,8 @@ export interface LanePlan {
 }
 
 export type HeavyClass = Exclude<JobClass, 'light'>;
+/** Classes whose processes may wait for a job. */
+export type SpareClass = Exclude<HeavyClass, 'suite'>;
 
 const MB = 1024 * 1024;
 /** One process measures 64 targets at once with about 9 ms of distortion; more would show. */
@@ -29,14 +31,25 @@ const RESERVE_BYTES = 32 * MB;
 /** Agent and probes. */
 const OWN_BYTES = 320 * MB;
 /** What one run may need: a light one beyond what its process holds anyway, the others in all. */
-const RUN_BYTES: Readonly<Record<JobClass, number>> = { light: MB, script: 150 * MB, browser: 1536 * MB };
+const RUN_BYTES: Readonly<Record<JobClass, number>> = {
+  light: MB,
+  script: 150 * MB,
+  browser: 1536 * MB,
+  suite: 3072 * MB,
+};
 /** What ends a run: room above what it needs, and well below the limit of the whole, which would end all. */
-const LIMIT_BYTES: Readonly<Record<HeavyClass, number>> = { script: 768 * MB, browser: 2560 * MB };
-const LIMIT_SHARE: Readonly<Record<HeavyClass, number>> = { script: 0.5, browser: 0.7 };
+const LIMIT_BYTES: Readonly<Record<HeavyClass, number>> = {
+  script: 768 * MB,
+  browser: 2560 * MB,
+  suite: 6963 * MB,
+};
+const LIMIT_SHARE: Readonly<Record<HeavyClass, number>> = { script: 0.5, browser: 0.7, suite: 0.75 };
 /** A spare process before it has its job; of a browser check, with the browser that waits in it. */
-const SPARE_BYTES: Readonly<Record<HeavyClass, number>> = { script: 128 * MB, browser: 256 * MB };
+const SPARE_BYTES: Readonly<Record<SpareClass, number>> = { script: 128 * MB, browser: 256 * MB };
 /** Below this, no browser starts at all. */
 const LEAST_FOR_BROWSER_BYTES = 900 * MB;
+/** One suite for each so much memory, and for each two processors. */
+const SUITE_SHARE_BYTES = 4096 * MB;
 /** The files change slowly and cost system calls. */
 const READ_EVERY_MS = 1000;
 /**
@@ -57,16 +70,18 @@ export function planLanes(machine: Machine, jobConcurrency: number | undefined):
     light: Math.min(probes * PER_PROBE, cap),
     script: Math.min(heavy.script, cap),
     browser: Math.min(heavy.browser, cap),
+    suite: Math.min(heavy.suite, cap),
   };
   return {
     probes,
     perProbe: PER_PROBE,
     heapMb: Math.round(Math.min(256, Math.max(64, share))),
     places,
-    total: Math.min(places.light + places.script + places.browser, cap),
+    total: Math.min(places.light + places.script + places.browser + places.suite, cap),
     limitBytes: {
       script: Math.min(LIMIT_BYTES.script, memoryLimitBytes * LIMIT_SHARE.script),
       browser: Math.min(LIMIT_BYTES.browser, memoryLimitBytes * LIMIT_SHARE.browser),
+      suite: Math.min(LIMIT_BYTES.suite, memoryLimitBytes * LIMIT_SHARE.suite),
     },
   };
 }
@@ -77,9 +92,15 @@ function heavyPlaces({ cpus, memoryLimitBytes, pidsFree }: Machine): Record<Heav
   const fits = (bytes: number): number => Math.floor(spare / bytes);
   const byPids = Number.isFinite(pidsFree) ? Math.floor(pidsFree / (10 * PIDS_PER_PROCESS)) : Infinity;
   const browsers = Math.min(Math.max(1, Math.ceil(cpus)), Math.max(1, fits(RUN_BYTES.browser)), byPids);
+  const suites = Math.min(
+    Math.max(1, Math.floor(cpus / 2)),
+    Math.max(1, Math.floor(memoryLimitBytes / SUITE_SHARE_BYTES)),
+    byPids,
+  );
   return {
     script: Math.min(Math.max(2, Math.ceil(cpus * 2)), fits(RUN_BYTES.script)),
     browser: memoryLimitBytes < LEAST_FOR_BROWSER_BYTES ? 0 : browsers,
+    suite: memoryLimitBytes < LEAST_FOR_BROWSER_BYTES ? 0 : suites,
   };
 }
 
@@ -121,15 +142,16 @@ export class Admission {
   }
 
   /** Whether a process may wait for a run here without taking the memory of one. */
-  allowSpare(kind: HeavyClass, heavy: Heavy): boolean {
+  allowSpare(kind: SpareClass, heavy: Heavy): boolean {
     return !this.#isPressed(heavy) && this.#freeBytes(heavy) > this.#costOf(kind) + SPARE_BYTES[kind];
   }
 
   /** Free memory that is not promised to a run which has not taken it yet. */
   #freeBytes(heavy: Heavy): number {
     this.#refresh(heavy);
-    const { script, browser } = heavy.running;
-    const promised = script * this.#costOf('script') + browser * this.#costOf('browser');
+    const { script, browser, suite } = heavy.running;
+    const promised =
+      script * this.#costOf('script') + browser * this.#costOf('browser') + suite * this.#costOf('suite');
     const untaken = Math.max(0, promised - this.#usedBytes);
     return this.#machine.memoryFreeBytes - RESERVE_BYTES - untaken;
   }

@@ -87,29 +87,40 @@ const roomy: Machine = {
 };
 
 test('the plan follows CPUs, memory and processes, and JOB_CONCURRENCY caps it', () => {
-  const places = { light: 128, script: 8, browser: 2 };
-  expect(planLanes(roomy, undefined)).toMatchObject({ probes: 2, total: 138, places, heapMb: 256 });
+  const places = { light: 128, script: 8, browser: 2, suite: 1 };
+  expect(planLanes(roomy, undefined)).toMatchObject({ probes: 2, total: 139, places, heapMb: 256 });
   expect(planLanes({ ...roomy, cpus: 0.5 }, undefined)).toMatchObject({
     probes: 1,
-    places: { light: 64, script: 2, browser: 1 },
+    places: { light: 64, script: 2, browser: 1, suite: 1 },
   });
   expect(planLanes({ ...roomy, pidsFree: 50 }, undefined)).toMatchObject({ probes: 1 });
   expect(planLanes({ ...roomy, memoryLimitBytes: 256 * MB }, undefined)).toMatchObject({
     probes: 1,
     heapMb: 64,
-    places: { script: 0, browser: 0 },
+    places: { script: 0, browser: 0, suite: 0 },
   });
-  expect(planLanes(roomy, 3)).toMatchObject({ total: 3, places: { light: 3, script: 3, browser: 2 } });
+  expect(planLanes(roomy, 3)).toMatchObject({
+    total: 3,
+    places: { light: 3, script: 3, browser: 2, suite: 1 },
+  });
 });
 
 test('the limit of one job stays well below that of the whole', () => {
   const small = planLanes({ ...roomy, memoryLimitBytes: 1024 * MB }, undefined);
-  expect(small.places).toEqual({ light: 128, script: 4, browser: 1 });
-  expect(small.limitBytes).toEqual({ script: 512 * MB, browser: 0.7 * 1024 * MB });
-  expect(planLanes(roomy, undefined).limitBytes).toEqual({ script: 768 * MB, browser: 2560 * MB });
+  expect(small.places).toEqual({ light: 128, script: 4, browser: 1, suite: 1 });
+  expect(small.limitBytes).toEqual({ script: 512 * MB, browser: 0.7 * 1024 * MB, suite: 768 * MB });
+  expect(planLanes(roomy, undefined).limitBytes).toEqual({
+    script: 768 * MB,
+    browser: 2560 * MB,
+    suite: 0.75 * 4096 * MB,
+  });
 });
 
-const nothing: Heavy = { running: { script: 0, browser: 0 }, usedBytes: () => 0, waitShare: () => 0 };
+const nothing: Heavy = {
+  running: { script: 0, browser: 0, suite: 0 },
+  usedBytes: () => 0,
+  waitShare: () => 0,
+};
 const withFree = (memoryFreeBytes: number): Admission =>
   new Admission(() => ({ ...roomy, memoryFreeBytes }), planLanes(roomy, undefined));
 
@@ -125,19 +136,29 @@ test('heavy runs that wait for processors get no company; one runs in any case, 
   vi.useFakeTimers({ toFake: ['performance'] });
   onTestFinished(() => void vi.useRealTimers());
   const admission = withFree(9000 * MB);
-  const waiting: Heavy = { running: { script: 1, browser: 0 }, usedBytes: () => 0, waitShare: () => 0.6 };
+  const waiting: Heavy = {
+    running: { script: 1, browser: 0, suite: 0 },
+    usedBytes: () => 0,
+    waitShare: () => 0.6,
+  };
   vi.advanceTimersByTime(1001);
   expect(admission.allow('browser', 1, waiting)).toEqual({ runs: 0, short: 'processors' });
   expect(admission.allowSpare('script', waiting)).toBe(false);
   expect(admission.allow('light', 5, waiting).runs).toBe(5);
-  expect(admission.allow('browser', 1, { ...waiting, running: { script: 0, browser: 0 } }).runs).toBe(1);
+  expect(
+    admission.allow('browser', 1, { ...waiting, running: { script: 0, browser: 0, suite: 0 } }).runs,
+  ).toBe(1);
 });
 
 test('memory that a heavy run was promised is not promised twice', () => {
   const admission = withFree(3200 * MB);
   expect(admission.allow('browser', 4, nothing).runs).toBe(2);
   expect(admission.allowSpare('browser', nothing)).toBe(true);
-  const busy: Heavy = { running: { script: 0, browser: 2 }, usedBytes: () => 0, waitShare: () => 0 };
+  const busy: Heavy = {
+    running: { script: 0, browser: 2, suite: 0 },
+    usedBytes: () => 0,
+    waitShare: () => 0,
+  };
   expect(admission.allow('browser', 2, busy)).toEqual({ runs: 0, short: 'memory' });
   expect(admission.allow('light', 200, busy).runs).toBe(96);
   expect(admission.allowSpare('browser', busy)).toBe(false);

@@ -5,5 +5,8 @@
  * when nothing of its run is alive.
  */
 export { collect, type CollectOptions } from './collect.ts';
+export { openAtRest } from './at-rest.ts';
+export { packFolder } from './pack.ts';
+export { Refusal } from './refusal.ts';
 export type { ArtifactTarget } from './upload.ts';
 export { ArtifactUploader, type FileSource } from './uploader.ts';

@@ -6,6 +6,8 @@ import { proxyFor, type ProxySettings } from '../../kit/proxies.ts';
 import { tunnelAgent } from './tunnel.ts';
 
 /** A reply of the service never needs more; a longer one is cut off as a fault. */
+/** A download that stands still for so long is begun anew. */
+const STALL_MS = 60_000;
 const MAX_REPLY_BYTES = 8 * 1024 * 1024;
 
 /**
@@ -82,6 +84,35 @@ export class ServiceClient {
       // An answer that came before the end of the body: the rest would be taken for the next request.
       if (!request.writableEnded) request.destroy();
     }
+  }
+
+  /**
+   * A file of the service, piece by piece.
+   *
+   * @param take gets the body when the answer is 200
+   * @throws on a network fault, what `take` throws, or the reason of `signal`
+   */
+  async download(
+    path: string,
+    take: (chunk: Buffer) => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<{ status: number }> {
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+    const options = { method: 'GET', agent: this.#kept, headers: this.headers, signal };
+    const request = this.#request(this.url(path), options, resolve);
+    request
+      .on('error', reject)
+      .setTimeout(STALL_MS, () => request.destroy(new Error('the service is silent')));
+    request.end();
+    const response = await promise;
+    try {
+      for await (const chunk of response as AsyncIterable<Buffer>) {
+        if (response.statusCode === 200) await take(chunk);
+      }
+    } finally {
+      request.destroy();
+    }
+    return { status: response.statusCode ?? 0 };
   }
 
   close(): void {

@@ -178,7 +178,11 @@ export class Session {
 
   #credit(): Body<'ready'> {
     const { holder } = this.#context;
-    const freeByClass = { script: holder.free('script'), browser: holder.free('browser') };
+    const freeByClass = {
+      script: holder.free('script'),
+      browser: holder.free('browser'),
+      suite: holder.free('suite'),
+    };
     return { free: holder.free('light'), freeByClass };
   }
 

@@ -58,7 +58,7 @@ function bench(total = 4): Bench {
     log: pino({ level: 'silent' }),
     recorder: quiet,
     total,
-    places: { light: total, script: 1, browser: 0 },
+    places: { light: total, script: 1, browser: 0, suite: 0 },
     checkTypes: new Set(['URL', 'MULTI_STEP']),
     classOf: ({ checkType }) => (checkType === 'URL' ? 'light' : 'script'),
     admit: (_kind, wanted) => ({ runs: Math.min(wanted, b.room.runs), short: b.room.short }),

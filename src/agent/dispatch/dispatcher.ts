@@ -6,6 +6,7 @@ import { messageOf } from '../../kit/errors.ts';
 import type { Log } from '../../kit/log.ts';
 import {
   ExecutorFault,
+  RunStopped,
   type Declined,
   type Executor,
   type Finished,
@@ -58,7 +59,7 @@ interface Run {
 /** The service ends a run this long after its time-out; so do we. */
 const HARD_LIMIT_MS = 120_000;
 const TICK_MS = 1000;
-const KINDS: readonly JobClass[] = ['light', 'script', 'browser'];
+const KINDS: readonly JobClass[] = ['light', 'script', 'browser', 'suite'];
 /** After a jump of the clocks the service gets this long to confirm our leases. */
 const UNSURE_MS = 10_000;
 
@@ -76,7 +77,7 @@ export class Dispatcher implements RunHolder {
   #unsure: { jumpMs: number; untilMs: number } | undefined;
   #shortestLeaseMs = Infinity;
   #begun = 0;
-  readonly #running: Record<JobClass, number> = { light: 0, script: 0, browser: 0 };
+  readonly #running: Record<JobClass, number> = { light: 0, script: 0, browser: 0, suite: 0 };
   #wasOpen = '';
   #idle = Promise.withResolvers<void>();
 
@@ -311,7 +312,7 @@ export class Dispatcher implements RunHolder {
   #end(run: Run, ending: Ending): void {
     if (run.ending !== undefined) return;
     run.ending = ending;
-    run.stop.abort(new Error(ending));
+    run.stop.abort(new RunStopped(ending, ending === 'cancelled' || ending === 'over_limit'));
   }
 
   /** Never rejects: whatever happens, the place becomes free again. */

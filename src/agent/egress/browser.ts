@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { codeOf } from '../../kit/errors.ts';
+import type { Refusal } from './channel.ts';
 import type { Way } from './dialer.ts';
 import { ProxyFault } from './proxy-way.ts';
 import { BLOCKED, type Findings } from './findings.ts';
@@ -14,11 +15,14 @@ import {
 } from './socks.ts';
 import { splice } from './splice.ts';
 
-interface Parts {
+export interface Ways {
   way: () => Way;
   findings: Findings;
   /** Aborts when the connection has ended. */
   gone: AbortSignal;
+}
+
+interface Parts extends Ways {
   /** The browser has said where it wants to go. */
   onRequest(): void;
 }
@@ -47,7 +51,7 @@ export function serveBrowser(socket: Socket, parts: Parts): void {
       if (target === null) return;
       socket.off('data', onData).on('data', onEarly);
       parts.onRequest();
-      void reach(target, parts).then(join, refuse);
+      void reach(target, parts, 'browser').then(join, refuse);
     } catch (error) {
       refuse(error);
     }
@@ -74,21 +78,21 @@ class Refused extends Error {
 }
 
 /** @throws Error with a code, after it was filed */
-async function reach({ host, port }: SocksTarget, parts: Parts): Promise<Socket> {
+export async function reach({ host, port }: SocksTarget, parts: Ways, by: Refusal['by']): Promise<Socket> {
   const { findings, gone } = parts;
   const way = parts.way();
   try {
     const addresses = await way.resolve(host, 0, gone);
     const judged = addresses.map((each) => ({ ...each, why: way.judge(host, each.address, port) }));
     const open = judged.filter(({ why }) => why === null);
-    for (const { why } of judged) if (why !== null) findings.refused(BLOCKED, why, 'browser');
+    for (const { why } of judged) if (why !== null) findings.refused(BLOCKED, why, by);
     if (open.length === 0) throw new Refused(judged[0]?.why ?? '');
     return await way.connect(host, open, port, gone);
   } catch (error) {
     const code = codeOf(error) ?? 'ECONNREFUSED';
     const isOurs = error instanceof Refused || error instanceof ProxyFault;
     if (!gone.aborted) {
-      if (error instanceof ProxyFault) findings.refused(code, error.message, 'browser');
+      if (error instanceof ProxyFault) findings.refused(code, error.message, by);
       findings.failed({ host, port, code, sentence: isOurs ? error.message : null });
     }
     throw error;

@@ -23,11 +23,11 @@ export interface Refusal {
 /** From the agent to its egress process. `setup` comes first; `n` numbers the gates. */
 export type ToEgress =
   | { t: 'setup'; setup: EgressSetup }
-  /** 0: any free port. */
-  | { t: 'open'; n: number; port: number }
+  /** Port 0: any that is free. `allowed`: beyond the policy, for this gate alone. */
+  | { t: 'open'; n: number; port: number; allowed: string }
   | { t: 'close'; n: number }
-  /** From now on the gate leads through this proxy; null: directly. */
-  | { t: 'lead'; n: number; proxyUrl: string | null }
+  /** From now on the gate leads through this proxy, but to `direct`; null: directly. */
+  | { t: 'lead'; n: number; proxyUrl: string | null; direct: string }
   /** Ports of this machine that belong to the agent itself. */
   | { t: 'own-ports'; ports: readonly number[] };
 

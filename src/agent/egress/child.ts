@@ -1,5 +1,6 @@
 import { Socket } from 'node:net';
 import { createResolver } from '../../checks/resolver/index.ts';
+import type { Resolver } from '../../checks/resolve.ts';
 import { parsePolicy } from '../../checks/target-policy/index.ts';
 import { openChannel, type EgressSetup, type FromEgress, type ToEgress } from './channel.ts';
 import { Dialer } from './dialer.ts';
@@ -12,19 +13,26 @@ stream.on('close', () => process.exit(0));
 
 const gates = new Map<number, Gate>();
 let agentPorts: readonly number[] = [];
-let dialer: Dialer | undefined;
-let noProxy = '';
+let setup: EgressSetup | undefined;
+let resolver: Resolver | undefined;
 
 const isOwnPort = (port: number): boolean =>
   agentPorts.includes(port) || gates.values().some((gate) => gate.port === port);
 
-function dialerOf({ useOsResolver, servers, policy }: EgressSetup): Dialer {
-  const resolver = createResolver({ useOsResolver, ...(servers === undefined ? {} : { servers }) });
-  return new Dialer({ resolver, targets: parsePolicy(policy.blocked, policy.allowed), isOwnPort });
+const resolverOf = ({ useOsResolver, servers }: EgressSetup): Resolver =>
+  createResolver({ useOsResolver, ...(servers === undefined ? {} : { servers }) });
+
+function dialerFor(allowed: string): Dialer {
+  const { policy } = setup!;
+  // Where everything is allowed, one entry more must not close the rest.
+  const own = policy.allowed.trim() === '' ? '*' : policy.allowed;
+  const targets = parsePolicy(policy.blocked, `${own} ${allowed}`);
+  return new Dialer({ resolver: resolver!, targets, isOwnPort });
 }
 
-async function open(n: number, port: number): Promise<void> {
-  const gate = new Gate(dialer!, noProxy, (refusal) => send({ t: 'refused', n, refusal }));
+async function open(n: number, port: number, allowed: string): Promise<void> {
+  const noProxy = setup!.noProxy ?? '';
+  const gate = new Gate(dialerFor(allowed), noProxy, (refusal) => send({ t: 'refused', n, refusal }));
   gates.set(n, gate);
   try {
     send({ t: 'opened', n, port: await gate.listen(port) });
@@ -37,19 +45,19 @@ async function open(n: number, port: number): Promise<void> {
 function receive(message: ToEgress): void {
   switch (message.t) {
     case 'setup':
-      dialer = dialerOf(message.setup);
-      noProxy = message.setup.noProxy ?? '';
+      setup = message.setup;
+      resolver = resolverOf(message.setup);
       send({ t: 'ready' });
       break;
     case 'open':
-      void open(message.n, message.port);
+      void open(message.n, message.port, message.allowed);
       break;
     case 'close':
       gates.get(message.n)?.close();
       gates.delete(message.n);
       break;
     case 'lead':
-      gates.get(message.n)?.lead(message.proxyUrl);
+      gates.get(message.n)?.lead(message.proxyUrl, message.direct);
       send({ t: 'led', n: message.n });
       break;
     case 'own-ports':

@@ -20,19 +20,25 @@ export interface OpenGate {
   readonly refusals: readonly Refusal[];
   /** The egress process ended meanwhile, and connections with it. */
   readonly wasInterrupted: boolean;
-  /** From now on it leads through this proxy, or directly; resolves when it does. */
-  lead(proxyUrl: string | null): Promise<void>;
+  /**
+   * From now on it leads through this proxy, or directly; resolves when it does.
+   *
+   * @param direct in the form of NO_PROXY, besides the agent's own
+   */
+  lead(proxyUrl: string | null, direct?: string): Promise<void>;
   close(): void;
 }
 
 interface Gate {
   n: number;
+  allowed: string;
   /** 0 before the first time. */
   port: number;
   refusals: Refusal[];
   wasInterrupted: boolean;
   opened: PromiseWithResolvers<void>;
   proxyUrl: string | null;
+  direct: string;
   led: PromiseWithResolvers<void>;
 }
 
@@ -82,21 +88,26 @@ export class EgressProxy {
     this.#send?.({ t: 'own-ports', ports });
   }
 
-  /** @throws Error when there is no egress process, and none within a minute */
-  async open(): Promise<OpenGate> {
+  /**
+   * @param allowed what may be reached by this way beyond the policy, in the form of ALLOWED_TARGETS
+   * @throws Error when there is no egress process, and none within a minute
+   */
+  async open(allowed = ''): Promise<OpenGate> {
     this.#running ??= this.#run();
     const n = ++this.#lastGate;
     const gate: Gate = {
       n,
+      allowed,
       port: 0,
       refusals: [],
       wasInterrupted: false,
       opened: Promise.withResolvers<void>(),
       proxyUrl: null,
+      direct: '',
       led: Promise.withResolvers<void>(),
     };
     this.#gates.set(n, gate);
-    this.#send?.({ t: 'open', n, port: 0 });
+    this.#send?.({ t: 'open', n, port: 0, allowed });
     const tooLate = setTimeout(
       () => gate.opened.reject(new Error('the egress process does not start')),
       START_MS,
@@ -115,16 +126,17 @@ export class EgressProxy {
       get wasInterrupted() {
         return gate.wasInterrupted;
       },
-      lead: (proxyUrl) => this.#lead(gate, proxyUrl),
+      lead: (proxyUrl, direct = '') => this.#lead(gate, proxyUrl, direct),
       close: () => this.#close(n),
     };
   }
 
   /** A new gate is direct. When the process is started again, it learns of the proxy with the gate. */
-  #lead(gate: Gate, proxyUrl: string | null): Promise<void> {
+  #lead(gate: Gate, proxyUrl: string | null, direct: string): Promise<void> {
     if (gate.proxyUrl === proxyUrl) return Promise.resolve();
     gate.proxyUrl = proxyUrl;
-    this.#send?.({ t: 'lead', n: gate.n, proxyUrl });
+    gate.direct = direct;
+    this.#send?.({ t: 'lead', n: gate.n, proxyUrl, direct });
     return gate.led.promise;
   }
 
@@ -158,9 +170,9 @@ export class EgressProxy {
       onReady();
       this.#send = send;
       send({ t: 'own-ports', ports: this.#ownPorts });
-      for (const { n, port, proxyUrl } of this.#gates.values()) {
-        send({ t: 'open', n, port });
-        if (proxyUrl !== null) send({ t: 'lead', n, proxyUrl });
+      for (const { n, port, allowed, proxyUrl, direct } of this.#gates.values()) {
+        send({ t: 'open', n, port, allowed });
+        if (proxyUrl !== null) send({ t: 'lead', n, proxyUrl, direct });
       }
     });
     send({ t: 'setup', setup: this.#options.setup });

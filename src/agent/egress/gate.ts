@@ -4,6 +4,7 @@ import { serveBrowser } from './browser.ts';
 import type { Refusal } from './channel.ts';
 import type { Dialer, Way } from './dialer.ts';
 import { Findings } from './findings.ts';
+import { serveHttpProxy } from './http-proxy.ts';
 import { ProxyWay } from './proxy-way.ts';
 import { serveQuestions } from './questions.ts';
 import { SOCKS_VERSION } from './socks.ts';
@@ -12,11 +13,13 @@ import { SOCKS_VERSION } from './socks.ts';
 const ARRIVAL_MS = 10_000;
 const MAX_CONNECTIONS = 1_024;
 const FIRST_BYTE_OF_JSON = '{'.charCodeAt(0);
+/** Methods are capital letters. */
+const FIRST_BYTES_OF_HTTP = ['A'.charCodeAt(0), 'Z'.charCodeAt(0)] as const;
 
 /**
- * The port of one script process. Three kinds of connections come in: those on which it asks (they begin
- * with a brace), those of a browser (SOCKS5), and silent ones, which lead wherever was asked for the port
- * that they come from. All of them end with the gate.
+ * The port of one script process. Four kinds of connections come in: those on which it asks (they begin
+ * with a brace), those of a browser (SOCKS5), those of programs that know proxies for HTTP only, and silent
+ * ones, which lead wherever was asked for the port that they come from. All of them end with the gate.
  */
 export class Gate {
   port = 0;
@@ -50,9 +53,14 @@ export class Gate {
     });
   }
 
-  /** Through a proxy, or directly. */
-  lead(proxyUrl: string | null): void {
-    this.#way = proxyUrl === null ? this.#dialer : new ProxyWay(this.#dialer, proxyUrl, this.#noProxy);
+  /**
+   * Through a proxy, or directly.
+   *
+   * @param direct what the proxy is not for besides what it is never for
+   */
+  lead(proxyUrl: string | null, direct: string): void {
+    const noProxy = `${this.#noProxy} ${direct}`;
+    this.#way = proxyUrl === null ? this.#dialer : new ProxyWay(this.#dialer, proxyUrl, noProxy);
   }
 
   close(): void {
@@ -102,6 +110,8 @@ export class Gate {
       serveQuestions(socket, { ...parts, arrivals: this.#arrivals });
     } else if (first[0] === SOCKS_VERSION) {
       serveBrowser(socket, { ...parts, onRequest: () => clearTimeout(timer) });
+    } else if (first[0]! >= FIRST_BYTES_OF_HTTP[0] && first[0]! <= FIRST_BYTES_OF_HTTP[1]) {
+      serveHttpProxy(socket, { ...parts, onRequest: () => clearTimeout(timer) });
     } else socket.destroy();
   }
 }

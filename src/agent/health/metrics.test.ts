@@ -17,7 +17,7 @@ const metrics = (): AgentMetrics =>
     spoolDead: 0,
     probes: 2,
     probesRssBytes: 1e8,
-    runningByClass: { light: 1, script: 0, browser: 0 },
+    runningByClass: { light: 1, script: 0, browser: 0, suite: 2 },
     spares: { browser: 1, multistep: 0, api: 1 },
     sandbox: 'partial',
   }));
@@ -57,6 +57,7 @@ test('the last result of a check appears under the names of blackbox_exporter', 
   expect(text).toContain('vedette_agent_slots_free 7');
   expect(text).toContain('vedette_agent_scripts_warm{kind="browser"} 1');
   expect(text).toContain('vedette_agent_runs_by_class{class="light"} 1');
+  expect(text).toContain('vedette_agent_runs_by_class{class="suite"} 2');
   expect(text).toContain('vedette_agent_sandbox{state="partial"} 1');
   expect(text).toContain('vedette_agent_info{version="1.2.3"} 1');
 });

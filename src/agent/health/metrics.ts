@@ -51,7 +51,7 @@ export class AgentMetrics implements Recorder {
     name: 'vedette_agent_try_seconds',
     help: 'Duration of tries from begin to report',
     labelNames: ['type'],
-    buckets: [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
+    buckets: [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 240, 900, 1800, 3600],
     registers: [this.#registry],
   });
   readonly #loopDelay = new Histogram({

@@ -3,6 +3,7 @@ import type { Job } from '../../contract/index.ts';
 import type { Executor, Finished } from '../ports.ts';
 import type { ProbePool } from '../probes/index.ts';
 import { scrubbedReport, type ScriptRoom } from '../scripts/index.ts';
+import type { SuiteRoom } from '../suites/index.ts';
 import { createScrubber, secretsOf, type Scrubber } from '../scrub/index.ts';
 
 /** What the job needs of this machine. A definition that cannot be read needs nothing: it ends as an error. */
@@ -17,10 +18,12 @@ export function classOf(job: Job): JobClass {
 export class Lanes implements Executor {
   readonly #probes: ProbePool;
   readonly #scripts: ScriptRoom;
+  readonly #suites: SuiteRoom;
 
-  constructor(probes: ProbePool, scripts: ScriptRoom) {
+  constructor(probes: ProbePool, scripts: ScriptRoom, suites: SuiteRoom) {
     this.#probes = probes;
     this.#scripts = scripts;
+    this.#suites = suites;
   }
 
   get waiting(): number {
@@ -28,7 +31,9 @@ export class Lanes implements Executor {
   }
 
   async run(job: Job, signal: AbortSignal): Promise<Finished | undefined> {
-    if (findCheckType(job.checkType)?.lane === 'script') return this.#scripts.run(job, signal);
+    const lane = findCheckType(job.checkType)?.lane;
+    if (lane === 'suite') return this.#suites.run(job, signal);
+    if (lane === 'script') return this.#scripts.run(job, signal);
     if (classOf(job) === 'light') {
       const finished = await this.#probes.run(job, signal);
       return finished && scrubbed(finished, createScrubber(secretsOf(job, [])));

@@ -6,6 +6,15 @@
  */
 export { DEFAULT_RUNTIME } from '../../checks/index.ts';
 export {
+  layoutProgram,
+  MACHINE_BROWSERS,
+  MACHINE_FOLDERS,
+  MACHINE_PACKAGES,
+  MACHINE_PROGRAMS,
+  missingPrograms,
+  type MachineBrowser,
+} from './machine-browsers.ts';
+export {
   findRuntimes,
   nodeOf,
   offeredRuntimes,

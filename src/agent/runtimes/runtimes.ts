@@ -8,6 +8,8 @@ export interface Runtime {
   id: string;
   /** Its own Node binary. */
   node: string;
+  /** Of that: `24.13.1`. */
+  nodeVersion: string;
   /** Folder with every package that user code may require. */
   modules: string;
   playwrightVersion: string;
@@ -80,6 +82,7 @@ function runtimeOf(id: string, record: RuntimeRecord, root: string): Runtime {
   return {
     id,
     node: nodeOf(id, root),
+    nodeVersion: record.node.replace(/^v/, ''),
     modules,
     playwrightVersion: record.playwright,
     browsers,

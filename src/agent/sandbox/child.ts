@@ -8,7 +8,7 @@ import { launch, launchBare } from './launch.ts';
 import { nextMarker } from './marker.ts';
 import { nodeArguments } from './node-flags.ts';
 import { LEAST, planFor, type Mechanisms, type Start } from './plan.ts';
-import { schedulingOf, type Scheduling } from './processes.ts';
+import { loadOf, schedulingOf, type Load, type Scheduling } from './processes.ts';
 import { ROOMS, type Profile } from './profiles.ts';
 import { wallsAreRequired } from './report.ts';
 import { trial } from './trial.ts';
@@ -20,6 +20,8 @@ export interface ChildProgram {
   /** Node binary; the agent's own when absent. */
   node?: string;
   entry: URL;
+  /** What the program is told after its entry. */
+  arguments?: readonly string[];
   /** Flags of Node before the entry. */
   flags?: readonly string[];
   /** The whole environment of the child but for the folder's. Nothing is inherited. */
@@ -53,6 +55,8 @@ export interface JobLimits {
   memoryBytes: number;
   processes: number;
   diskBytes: number;
+  /** In its folder; 100,000 when absent. */
+  files?: number;
 }
 
 export interface ChildExit {
@@ -79,6 +83,8 @@ export interface Child {
   usage(): Usage;
   /** What the processors of this machine gave its first thread until now. */
   scheduling(): Scheduling;
+  /** The same of every process of the job that the last look found, by its number. */
+  loads(): Map<number, Load>;
   /**
    * Hands over what the agent wrote below the job's folder. Only before user code runs there: it may run as
    * a user of its own, who gets what is in the folder when the child starts.
@@ -189,6 +195,7 @@ function handleOf(child: ChildProcess, program: ChildProgram, { marker, user }: 
     exceeded: exceeded.promise,
     usage: () => watch.usage(),
     scheduling: () => schedulingOf(child.pid ?? 0),
+    loads: () => new Map(watch.pids.map((pid) => [pid, loadOf(pid)])),
     give: (path) => (user === null ? undefined : giveTo(user, path)),
     kill,
     end,

@@ -8,7 +8,7 @@ const MOST_FILES = 100_000;
  * Space that a folder takes while a job still writes there: blocks, so that a sparse file counts with
  * what it has. Infinity as soon as it is more than `limit`, has too many files, or hides what it has.
  */
-export function diskUse(folder: string, limit: number): number {
+export function diskUse(folder: string, limit: number, mostFiles = MOST_FILES): number {
   let bytes = 0;
   let files = 0;
   for (const folders = [folder]; folders.length > 0;) {
@@ -19,7 +19,7 @@ export function diskUse(folder: string, limit: number): number {
       const below = `${path}/${entry.name}`;
       if (entry.isDirectory()) folders.push(below);
       bytes += blocksOf(below);
-      if (++files > MOST_FILES || bytes > limit) return Infinity;
+      if (++files > mostFiles || bytes > limit) return Infinity;
     }
   }
   return bytes;

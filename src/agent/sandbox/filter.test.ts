@@ -9,6 +9,8 @@ const OPTIONS: FilterOptions = {
   datagrams: false,
   icmp: false,
   listen: false,
+  filesByPath: false,
+  silentWatches: false,
   namespaces: false,
   protectedPids: [AGENT, 1],
   protectedGroups: [815],

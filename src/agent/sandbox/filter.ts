@@ -11,6 +11,10 @@ export interface FilterOptions {
   icmp: boolean;
   /** Waiting for connections. */
   listen: boolean;
+  /** Permissions and times of files by path: only of a job with a user of its own. */
+  filesByPath: boolean;
+  /** Who asks for news of files is told that they will come, and none does. */
+  silentWatches: boolean;
   /** Name spaces of its own, for Chromium's own sandbox. */
   namespaces: boolean;
   /** Processes that it must not touch: the agent and those above it. */
@@ -151,15 +155,19 @@ const FILES_BY_PATH: Rule[] = [
     calls: ['setxattr', 'lsetxattr', 'setxattrat', 'removexattr', 'lremovexattr', 'removexattrat'],
     error: EPERM,
   },
-  // The names of files that others make and open.
-  { calls: ['inotify_init', 'inotify_init1', 'inotify_add_watch'], error: EPERM },
 ];
+
+/** The names of files that others make and open, and when the agent writes. */
+const WATCHES: Rule = { calls: ['inotify_init', 'inotify_init1', 'inotify_add_watch'], error: EPERM };
+/** Development servers give up at an error; what they serve does not change while it is tested. */
+const SILENT_WATCHES: Rule = { calls: ['inotify_add_watch'], error: NONE };
 
 /** The filter of one job. Landlock's rules for TCP are void without it: it closes the ways around them. */
 export function filterCode(processor: Processor, options: FilterOptions): Buffer {
   return assemble(processor, [
     NEVER,
-    ...FILES_BY_PATH,
+    ...(options.filesByPath ? [] : FILES_BY_PATH),
+    options.silentWatches ? SILENT_WATCHES : WATCHES,
     ...namespaceRules(options),
     ...socketRules(options),
     ...signalRules(options),

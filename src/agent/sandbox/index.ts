@@ -13,7 +13,7 @@ export {
   type JobLimits,
   type Permission,
 } from './child.ts';
-export type { Scheduling } from './processes.ts';
+export type { Load, Scheduling } from './processes.ts';
 export { hardenSelf } from './kernel.ts';
 export { installedFiles } from './installed-files.ts';
 export { canNestChromiumSandbox } from './nested-sandbox.ts';

@@ -1,6 +1,5 @@
 import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { stripTypeScriptTypes } from 'node:module';
+import { fileBeside, programText } from '../program-text.ts';
 import type { Plan } from './launcher.ts';
 
 /**
@@ -38,21 +37,4 @@ export const launcherArguments = (): string[] => ['--input-type=module', '--eval
 
 let text: string | undefined;
 
-function launcherText(): string {
-  if (text !== undefined) return text;
-  const isSource = import.meta.url.endsWith('.ts');
-  const source = readFileSync(new URL(isSource ? './launcher.ts' : './launcher.js', import.meta.url), 'utf8');
-  text = isSource ? withoutTypes(source) : source;
-  return text;
-}
-
-/** What Node does with every file of a checkout; asked for by name, it warns that this is experimental. */
-function withoutTypes(source: string): string {
-  const own = Object.getOwnPropertyDescriptor(process, 'emitWarning')!;
-  process.emitWarning = () => {};
-  try {
-    return stripTypeScriptTypes(source);
-  } finally {
-    Object.defineProperty(process, 'emitWarning', own);
-  }
-}
+const launcherText = (): string => (text ??= programText(fileBeside('launcher', import.meta.url)));

@@ -18,13 +18,14 @@ const PING_FLAGS = ['--allow-child-process', '--allow-addons', '--disable-warnin
 
 /** The arguments of Node for `program`, its entry included. */
 export function nodeArguments(program: ChildProgram): string[] {
-  const { profile, flags = [], permission = ROOMS[profile].permission } = program;
+  const { profile, flags = [], arguments: own = [], permission = ROOMS[profile].permission } = program;
   return [
     ...(permission ? permissionFlags(program) : []),
     ...(profile === 'probe' ? OWN_CODE_FLAGS : []),
     `--max-old-space-size=${program.heapMb}`,
     ...flags,
     fileURLToPath(program.entry),
+    ...own,
   ];
 }
 

@@ -104,7 +104,7 @@ export function planFor(program: ChildProgram, start: Start, mechanisms: Mechani
     keepCapabilities: raw ? [CAP_NET_RAW] : [],
     noNewPrivileges: mechanisms.noNewPrivileges,
     landlock: landlockOf(program, node, mechanisms),
-    filter: filterOf(program, mechanisms),
+    filter: filterOf(program, mechanisms, user),
     program: { file: node, args, env },
   };
 }
@@ -183,7 +183,11 @@ function resolverFolder(): string[] {
   }
 }
 
-function filterOf({ profile, may, tcpPorts }: ChildProgram, mechanisms: Mechanisms): string | null {
+function filterOf(
+  { profile, may, tcpPorts }: ChildProgram,
+  mechanisms: Mechanisms,
+  user: JobUser | null,
+): string | null {
   const processor = PROCESSORS[process.arch];
   if (!mechanisms.filter || processor === undefined) return null;
   const code = filterCode(processor, {
@@ -192,6 +196,9 @@ function filterOf({ profile, may, tcpPorts }: ChildProgram, mechanisms: Mechanis
     datagrams: profile === 'probe' || tcpPorts === undefined,
     icmp: may.includes('ping'),
     listen: may.includes('listen'),
+    // Package managers need them; of others' files its user owns none.
+    filesByPath: profile === 'suite' && user !== null,
+    silentWatches: profile === 'suite',
     namespaces: may.includes('nested-sandbox'),
     protectedPids: [...new Set([process.pid, process.ppid, 1])],
     protectedGroups: [ownGroup()],

@@ -62,6 +62,21 @@ export function schedulingOf(pid: number): Scheduling {
   return { ranMs: ranNs / 1e6, waitedMs: waitedNs / 1e6 };
 }
 
+/** What one process asked of the processors. */
+export interface Load extends Scheduling {
+  /** Of all its threads since it started, ms. */
+  cpuMs: number;
+}
+
+/** The kernel counts in hundredths of a second, whatever it counts inside. */
+const TICK_MS = 10;
+
+export function loadOf(pid: number): Load {
+  const stat = procText(pid, 'stat') ?? '';
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  return { ...schedulingOf(pid), cpuMs: (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) * TICK_MS };
+}
+
 function procText(pid: number, file: string): string | undefined {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'latin1');

@@ -36,6 +36,7 @@ interface LivingProcess extends ProcessStatus {
 export class Watch {
   readonly job: WatchedJob;
   #usage: Usage = { processes: 0, memoryBytes: 0, peakMemoryBytes: 0 };
+  #pids: readonly number[] = [];
   #excess: Excess | undefined;
   #nextWalkAt = 0;
   /** The rough measure at the time of the last exact one. */
@@ -52,6 +53,11 @@ export class Watch {
   usage(): Usage {
     if (this.job.limits === undefined) this.#measure(living(pidsOf([this]).get(this.job.marker)));
     return { ...this.#usage };
+  }
+
+  /** The job's processes as the last look found them. */
+  get pids(): readonly number[] {
+    return this.#pids;
   }
 
   stop(): void {
@@ -73,6 +79,7 @@ export class Watch {
   #measure(processes: LivingProcess[]): void {
     const shared = Math.max(0, ...processes.map((each) => each.fileBytes));
     const memoryBytes = processes.reduce((sum, each) => sum + each.anonymousBytes, shared);
+    this.#pids = processes.map(({ pid }) => pid);
     const peakMemoryBytes = Math.max(memoryBytes, this.#usage.peakMemoryBytes);
     this.#usage = { processes: processes.length, memoryBytes, peakMemoryBytes };
   }
@@ -101,7 +108,7 @@ export class Watch {
     const { folder } = this.job;
     const begun = performance.now();
     if (folder === undefined || begun < this.#nextWalkAt) return false;
-    const used = diskUse(folder, limits.diskBytes);
+    const used = diskUse(folder, limits.diskBytes, limits.files);
     const ended = performance.now();
     this.#nextWalkAt = ended + (ended - begun) / WALK_SHARE;
     return used > limits.diskBytes;

@@ -5,6 +5,9 @@
  * user code can forge: nothing of it is believed further than its own result, and nothing leaves without
  * the scrubber. `/script.js` in a message is the user's file; no path of this machine is shown.
  */
+export { resultIdOf } from './definition.ts';
+export { giveAuthorities, sweepWorkFolder } from './job-folder.ts';
+export { JobLog } from './job-log.ts';
 export { scrubbedReport } from './report.ts';
 export { ScriptRoom, type ScriptRoomOptions } from './room.ts';
 export { startErrorIn } from './start-error.ts';

@@ -2,7 +2,7 @@ import { createScrubber, secretsOf, type Scrubber } from '../../agent/scrub/inde
 import { ExitCode, FatalError } from '../../kit/errors.ts';
 import type { Environment } from '../../kit/settings.ts';
 import { VERSION } from '../../kit/version.ts';
-import type { Invocation } from '../command.ts';
+import type { Invocation, OptionValue } from '../command.ts';
 import { examine, type Examined } from './examine.ts';
 import type { Hop } from './hop.ts';
 import { hops } from './hops.ts';
@@ -30,7 +30,7 @@ export async function doctor({ options, env, shutdown }: Invocation): Promise<Ex
 }
 
 /** @throws FatalError that names the hops there are */
-function chosenHops(skip: string | boolean | undefined): readonly Hop[] {
+function chosenHops(skip: OptionValue): readonly Hop[] {
   const left = typeof skip === 'string' ? skip.split(',').map((name) => name.trim()) : [];
   const unknown = left.find((name) => hops.every((hop) => hop.name !== name));
   if (unknown !== undefined) {

@@ -9,6 +9,7 @@ import {
   readRecord,
   runtimePaths,
 } from '../../agent/runtimes/index.ts';
+import { isToolInstalled, USUAL_TOOLS, type Tool } from '../../agent/suites/index.ts';
 import { checkSchema, findCheckType } from '../../checks/index.ts';
 import { codeOf, ExitCode, messageOf } from '../../kit/errors.ts';
 import { npmEnvironment, runProgram } from '../run-program.ts';
@@ -58,6 +59,25 @@ export const runtimes: Hop = {
       'the folder of the runtimes does not answer',
       'Look at the disk of the installation',
     ),
+};
+
+/** What suites begin with where no registry answers. */
+export const suiteTools: Hop = {
+  name: 'suite-tools',
+  limitMs: LIST_MS,
+  look: () => {
+    if (offeredRuntimes().length === 0) return unneeded('this installation runs no suites');
+    const installed = USUAL_TOOLS.filter((tool) => isToolInstalled(tool));
+    const shown = (tools: readonly Tool[]): string =>
+      tools.map(({ name, version }) => `${name} ${version}`).join(', ');
+    if (installed.length === USUAL_TOOLS.length) return ok(shown(installed));
+    const missing = USUAL_TOOLS.filter((tool) => !installed.includes(tool));
+    return warning(
+      `${shown(missing)} are not installed: the first suite that needs one fetches it from the registry`,
+      'Install them, where suites must do without a registry: vedette runtime install',
+    );
+  },
+  late: runtimes.late,
 };
 
 export const scripts: Hop = {

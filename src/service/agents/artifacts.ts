@@ -12,7 +12,7 @@ import {
   PutPart,
 } from '../../contract/index.ts';
 import { PartRefusal, type Blob } from '../blobs/index.ts';
-import { artifactId, artifacts, type ArtifactRow, type KeyHolder } from '../store/index.ts';
+import { artifacts, type ArtifactRow, type KeyHolder } from '../store/index.ts';
 import type { Door } from './door.ts';
 import { refuse, refuseBody } from './http-errors.ts';
 import type { GatewayLimits } from './limits.ts';
@@ -105,7 +105,7 @@ export class Artifacts {
     if (size > MAX_ARTIFACT_BYTES) {
       return refuse(reply, 413, `size: ${size} bytes are too many; at most ${MAX_ARTIFACT_BYTES} are taken`);
     }
-    const row = await this.#find(artifactId(resultId, name), holder);
+    const row = await artifacts.findAnnounced(this.#door.house.context.store.db, resultId, name, holder);
     if (row === undefined) {
       return refuse(reply, 404, 'No stored result of this location has this artifact in its manifest.');
     }

@@ -6,7 +6,14 @@ import type { RunRef } from '../../contract/index.ts';
 const SEEN_AFTER_MS = 1000;
 
 /** In the order in which an agent's places are filled: light runs wait for nobody. */
-export const CLASSES: readonly JobClass[] = ['light', 'script', 'browser'];
+export const CLASSES: readonly JobClass[] = ['light', 'script', 'browser', 'suite'];
+
+/** Agents that do not know suites have no room for them. */
+interface HeavyRoom {
+  script: number;
+  browser: number;
+  suite?: number | undefined;
+}
 
 /**
  * How many runs of each class an agent has room for: what it said last minus what was offered since and
@@ -15,7 +22,7 @@ export const CLASSES: readonly JobClass[] = ['light', 'script', 'browser'];
  */
 export class Credit {
   readonly #slots: number;
-  readonly #free: Record<JobClass, number> = { light: 0, script: 0, browser: 0 };
+  readonly #free: Record<JobClass, number> = { light: 0, script: 0, browser: 0, suite: 0 };
   /** Offered and not answered, with the time of the offer, monotonic ms. */
   readonly #unanswered = new Map<string, { jobClass: JobClass; at: number }>();
 
@@ -29,9 +36,9 @@ export class Credit {
   }
 
   /** The agent's own word. It had seen by then what was offered a while ago. */
-  said(light: number, heavy: { script: number; browser: number } = { script: 0, browser: 0 }): void {
+  said(light: number, heavy: HeavyRoom = { script: 0, browser: 0 }): void {
     for (const jobClass of CLASSES) {
-      this.#free[jobClass] = Math.min({ light, ...heavy }[jobClass], this.#slots);
+      this.#free[jobClass] = Math.min({ light, suite: 0, ...heavy }[jobClass], this.#slots);
     }
     this.forgetOffers(SEEN_AFTER_MS);
   }

@@ -16,6 +16,7 @@ import type { ServiceContext, Topic } from '../ports.ts';
 import { agents } from '../store/index.ts';
 import { encode } from './carrier.ts';
 import { Artifacts } from './artifacts.ts';
+import { Bundles } from './bundles.ts';
 import { Door } from './door.ts';
 import { answerError } from './http-errors.ts';
 import { LocationKeys } from './keys.ts';
@@ -81,6 +82,7 @@ class Gateway implements AgentGateway {
   readonly #polls: Polls;
   readonly #results: Results;
   readonly #artifacts: Artifacts;
+  readonly #bundles: Bundles;
   readonly #departing = new Set<Promise<void>>();
 
   constructor(context: ServiceContext, options: GatewayOptions) {
@@ -105,11 +107,12 @@ class Gateway implements AgentGateway {
     this.#polls = new Polls(this.#door, this.#limits);
     this.#results = new Results(this.#door, this.#limits);
     this.#artifacts = new Artifacts(this.#door, this.#limits);
+    this.#bundles = new Bundles(this.#door, this.#limits);
   }
 
   mount(app: FastifyInstance): void {
     // Scopes of their own: other routes keep their parsers and their error bodies.
-    for (const part of [this.#polls, this.#results, this.#artifacts]) {
+    for (const part of [this.#polls, this.#results, this.#artifacts, this.#bundles]) {
       void app.register(async (scope) => {
         scope.setErrorHandler(answerError);
         part.mount(scope);

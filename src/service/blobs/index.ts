@@ -17,6 +17,7 @@ import type { BlobStore } from './blob.ts';
 import { BlobFolder } from './folder.ts';
 import { BlobBucket } from './object-store.ts';
 
+export { bundleBlob } from './bundle-blob.ts';
 export { PartRefusal, type Blob, type BlobStore } from './blob.ts';
 export { createJanitor } from './janitor.ts';
 

@@ -1,11 +1,13 @@
-import { DEFAULT_RUNTIME } from '../../checks/index.ts';
+import { BUNDLE_KEY, DEFAULT_RUNTIME } from '../../checks/index.ts';
 import type { Check } from '../../checks/index.ts';
 import type { Db } from '../ports.ts';
 import {
   accounts,
+  bundles,
   groups,
   snippets,
   variables,
+  type BundleRow,
   type CheckRow,
   type SnippetRow,
   type VariableRow,
@@ -20,6 +22,7 @@ interface Account {
   runtimeId: string | null;
   variables: VariableRow[];
   snippets: SnippetRow[];
+  bundles: BundleRow[];
 }
 
 interface Variable {
@@ -46,10 +49,11 @@ function effective(check: CheckToRun, group: Group | undefined, account: Account
   const definition = check.definition as Check;
   const merged = {
     ...definition,
-    ...inherited(group),
+    ...inherited(check.type, group),
     environmentVariables: allVariables(account, group, definition),
     runtimeId: definition.runtimeId ?? group?.runtimeId ?? account.runtimeId ?? DEFAULT_RUNTIME,
     ...(check.type === 'API' ? apiPart(definition, group, account) : {}),
+    ...(check.type === 'PLAYWRIGHT' ? suitePart(definition, account) : {}),
   };
   const required = requiredSnippets(merged, account.snippets);
   return required === null ? merged : { ...merged, snippets: required };
@@ -92,6 +96,22 @@ function apiPart(check: Check, group: Group | undefined, account: Account): Reco
         }),
   };
 }
+
+/** What agents need to fetch the project. */
+function suitePart(check: Check, account: Account): Record<string, unknown> {
+  const sha256 = sha256Of(check);
+  const size = account.bundles.find((row) => row.sha256 === sha256)?.size ?? 0;
+  return {
+    bundle: { sha256, size },
+    shard: null,
+    refreshCache: false,
+    streamLogs: false,
+    isTestSession: false,
+  };
+}
+
+const sha256Of = ({ codeBundlePath }: Record<string, unknown>): string =>
+  BUNDLE_KEY.exec(typeof codeBundlePath === 'string' ? codeBundlePath : '')?.[1] ?? '';
 
 interface ApiRequest {
   headers: KeyValue[];
@@ -184,10 +204,14 @@ async function loadAccounts(
 ): Promise<(check: CheckToRun) => Account> {
   const ids = [...new Set(checks.map(({ account_id }) => account_id))];
   const withSnippets = checks.filter((check) => mayUseSnippets(check, groupOf(check)));
-  const [runtimes, variableRows, snippetRows] = [
+  const suites = checks
+    .filter(({ type }) => type === 'PLAYWRIGHT')
+    .map(({ definition }) => sha256Of(definition));
+  const [runtimes, variableRows, snippetRows, bundleRows] = [
     await accounts.runtimesOf(db, ids),
     await variables.variablesOf(db, ids),
     await snippets.snippetsOf(db, [...new Set(withSnippets.map(({ account_id }) => account_id))]),
+    await bundles.findBundles(db, ids, suites),
   ];
   const byAccount = new Map(
     ids.map((id) => [
@@ -196,6 +220,7 @@ async function loadAccounts(
         runtimeId: runtimes.get(id) ?? null,
         variables: variableRows.filter((row) => row.account_id === id),
         snippets: snippetRows.filter((row) => row.account_id === id),
+        bundles: bundleRows.filter((row) => row.account_id === id),
       },
     ]),
   );

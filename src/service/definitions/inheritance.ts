@@ -14,24 +14,27 @@ export function placesOf(check: Placed, group: Group | undefined): string[] {
   return shared.length > 0 ? shared : listOf(check);
 }
 
-/** Settings of the group that take the place of its checks' own. */
-export function inherited(group: Group | undefined): Partial<Pick<Check, 'runParallel' | 'retryStrategy'>> {
+/** Settings of the group that take the place of its checks' own. Suites keep the retries of their projects. */
+export function inherited(
+  type: string,
+  group: Group | undefined,
+): Partial<Pick<Check, 'runParallel' | 'retryStrategy'>> {
   if (group === undefined) return {};
   const { runParallel, retryStrategy } = group;
   return {
     ...(runParallel === null ? {} : { runParallel }),
-    ...(retryStrategy === 'FALLBACK' ? {} : { retryStrategy }),
+    ...(retryStrategy === 'FALLBACK' || type === 'PLAYWRIGHT' ? {} : { retryStrategy }),
   };
 }
 
 /** The check as it acts in its group, by the names of its own fields. */
-export function withGroup(check: Check, group: Group | undefined): Check {
+export function withGroup(type: string, check: Check, group: Group | undefined): Check {
   if (group === undefined) return check;
   const { locations, privateLocations } = listOf(group).length > 0 ? group : check;
   const { useGlobalAlertSettings, alertSettings } = group;
   return {
     ...check,
-    ...inherited(group),
+    ...inherited(type, group),
     ...(useGlobalAlertSettings === null ? {} : { useGlobalAlertSettings, alertSettings }),
     locations,
     privateLocations,

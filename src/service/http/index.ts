@@ -4,15 +4,16 @@
  * and they check the request and make the document. Hides fastify. Decides nothing: verbs do.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { timingSafeEqual } from 'node:crypto';
 import { messageOf } from '../../kit/errors.ts';
 import { hashSecret } from '../../kit/ids.ts';
 import type { ServiceContext } from '../ports.ts';
-import { Authenticator, Refusal, type Caller } from '../verbs/index.ts';
+import { accountOfToken, Authenticator, Refusal, type Caller } from '../verbs/index.ts';
 import { errorBody, refusalBody } from './errors.ts';
 import { FileAnswer } from './file-answer.ts';
-import { readJson } from './json-body.ts';
+import { readJson, unpacked } from './json-body.ts';
 import type { Metrics } from './metrics.ts';
 import { openApiDocument } from './openapi.ts';
 import { RateLimit } from './rate-limit.ts';
@@ -50,9 +51,9 @@ export function createServer(context: ServiceContext, options: HttpOptions): Fas
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 500 },
-    frameworkErrors: (error, _request, reply) => void answerError(context, error, reply),
+    frameworkErrors: (error, request, reply) => void answerError(context, error, request, reply),
   });
-  server.setErrorHandler((error, _request, reply) => answerError(context, error, reply));
+  server.setErrorHandler((error, request, reply) => answerError(context, error, request, reply));
   server.setNotFoundHandler((request, reply) => answerNotFound(request, reply));
   server.addHook('onRequest', async ({ raw }, reply) => limitTime(raw, reply.raw));
   server.addHook('onSend', async (_request, reply) => {
@@ -105,18 +106,46 @@ function mountRoutes(rest: FastifyInstance, context: ServiceContext, options: Ht
   rest.addContentTypeParser(
     'application/json',
     { parseAs: 'buffer' },
-    async (_request: unknown, raw: Buffer) => readJson(raw),
+    async ({ headers }: FastifyRequest, raw: Buffer) => readJson(await unpacked(raw, headers)),
   );
   rest.get('/openapi.json', async () => openApiDocument(routes, context.publicUrl));
-  for (const route of routes) {
-    rest.route({
-      method: route.about.method,
-      url: route.about.path.replace(/\{(\w+)\}/g, ':$1'),
+  const mount = (scope: FastifyInstance, route: Route): void => {
+    const { method, path, maxBodyBytes } = route.about;
+    scope.route({
+      method,
+      url: path.replace(/\{(\w+)\}/g, ':$1'),
+      ...(maxBodyBytes === undefined ? {} : { bodyLimit: maxBodyBytes }),
       // Before the body is read, so that strangers cannot make the service read one.
       onRequest: async (request) => guard.admit(request, route),
       handler: async (request, reply) => answer(route, request, reply, guard, options.stopping),
     });
+  };
+  for (const route of routes.filter(({ about }) => about.upload === undefined)) mount(rest, route);
+  for (const route of routes.filter(({ about }) => about.upload !== undefined)) {
+    void rest.register(async (scope) => {
+      takeBytes(scope, route.about.upload!.maxBytes);
+      mount(scope, route);
+    });
   }
+}
+
+/** The body is the request itself. What is refused early is not read to its end. */
+function takeBytes(scope: FastifyInstance, maxBytes: number): void {
+  scope.removeAllContentTypeParsers();
+  scope.addContentTypeParser(
+    'application/octet-stream',
+    async ({ headers }: FastifyRequest, body: Readable) => {
+      if (Number(headers['content-length'] ?? 0) <= maxBytes) return body;
+      const length = Number(headers['content-length']);
+      throw new Refusal('tooLarge', `body: has ${length} bytes, more than the ${maxBytes} that are allowed`);
+    },
+  );
+  scope.addContentTypeParser('*', async () => {
+    throw new Refusal('unsupportedMedia', 'content-type: must be application/octet-stream');
+  });
+  scope.addHook('onSend', async (_request, reply) => {
+    if (reply.statusCode >= 400) reply.header('connection', 'close');
+  });
 }
 
 /** Knows who asks, between the hook that finds out and the handler that needs it. */
@@ -133,17 +162,22 @@ class Guard {
   }
 
   /** @throws Refusal */
-  async admit(request: FastifyRequest, { access }: Route): Promise<void> {
-    if (access === 'key') {
-      const account = request.headers['x-service-account'];
-      const accountId = await this.#authenticator.accountOf(bearerOf(request), account?.toString());
+  async admit(request: FastifyRequest, { access, about }: Route): Promise<void> {
+    if (access !== 'open') {
+      const accountId = await this.#accountOf(request, access);
       this.#limit.count(accountId);
       this.#callers.set(request, { ...this.#context, accountId });
     }
     const encoding = request.headers['content-encoding'] ?? 'identity';
-    if (encoding !== 'identity') {
+    if (encoding !== 'identity' && !(encoding === 'gzip' && about.maxBodyBytes !== undefined)) {
       throw new Refusal('unsupportedMedia', 'content-encoding: is not supported; send the body as it is');
     }
+  }
+
+  async #accountOf(request: FastifyRequest, access: 'key' | 'token'): Promise<string> {
+    if (access === 'token') return accountOfToken(this.#context, tokenIn(request));
+    const account = request.headers['x-service-account'];
+    return this.#authenticator.accountOf(bearerOf(request), account?.toString());
   }
 
   callerOf(request: FastifyRequest): Caller | undefined {
@@ -154,6 +188,10 @@ class Guard {
 function bearerOf({ headers }: FastifyRequest): string | undefined {
   return /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1];
 }
+
+/** What no token can be is not even looked for. */
+const tokenIn = ({ params }: FastifyRequest): string =>
+  /^\w{1,100}$/.exec((params as { token?: string }).token ?? '')?.[0] ?? '';
 
 async function answer(
   route: Route,
@@ -168,7 +206,8 @@ async function answer(
     {
       params: request.params as Record<string, string>,
       query: request.query as Record<string, unknown>,
-      body: request.body,
+      body: route.about.upload === undefined ? request.body : undefined,
+      upload: route.about.upload !== undefined && request.body instanceof Readable ? request.body : undefined,
       asked: { range: request.headers.range, ifRange: request.headers['if-range']?.toString() },
       signal: AbortSignal.any([gone.signal, stopping]),
     },
@@ -179,8 +218,13 @@ async function answer(
   return route.about.status === 204 ? reply.send() : reply.send(body);
 }
 
-function answerError({ log }: ServiceContext, error: unknown, reply: FastifyReply): FastifyReply {
-  const refused = refusalBody(error);
+function answerError(
+  { log }: ServiceContext,
+  error: unknown,
+  { routeOptions }: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
+  const refused = refusalBody(error, routeOptions?.bodyLimit);
   if (refused !== undefined) return reply.code(refused.statusCode).send(refused);
   log.error({ reason: messageOf(error), stack: error instanceof Error ? error.stack : '' }, 'request failed');
   return reply.code(500).send(errorBody(500, 'the service failed; its log says why'));

@@ -1,10 +1,29 @@
-import { messageOf } from '../../kit/errors.ts';
-import { invalid } from '../verbs/index.ts';
+import type { IncomingHttpHeaders } from 'node:http';
+import { promisify } from 'node:util';
+import { gunzip } from 'node:zlib';
+import { codeOf, messageOf } from '../../kit/errors.ts';
+import { invalid, Refusal } from '../verbs/index.ts';
 
 /** Deeper than any real body, shallow enough for every recursive reader behind. */
 const MAX_DEPTH = 32;
 /** A check with 100 variables and long header lists has about 2,000. */
 const MAX_VALUES = 20_000;
+
+/** Of a body that came packed, bytes. */
+const MAX_UNPACKED_BYTES = 8 * 1024 * 1024;
+
+const inflate = promisify(gunzip);
+
+/** @throws Refusal for what gzip did not pack, and for what would be larger than anybody needs */
+export async function unpacked(raw: Buffer, headers: IncomingHttpHeaders): Promise<Buffer> {
+  if (headers['content-encoding'] !== 'gzip') return raw;
+  try {
+    return await inflate(raw, { maxOutputLength: MAX_UNPACKED_BYTES });
+  } catch (error) {
+    if (codeOf(error) !== 'ERR_BUFFER_TOO_LARGE') throw invalid(['body: is not packed by gzip']);
+    throw new Refusal('tooLarge', `body: has more than ${MAX_UNPACKED_BYTES} bytes when it is unpacked`);
+  }
+}
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 

@@ -33,6 +33,18 @@ const LOCATION_GAUGES: readonly {
     join: sum,
   },
   {
+    name: 'vedette_location_suites_queued',
+    help: 'Playwright suites, or parts of them, among the runs that wait',
+    of: ({ suitesQueued }) => suitesQueued,
+    join: sum,
+  },
+  {
+    name: 'vedette_location_suites_in_flight',
+    help: 'Playwright suites, or parts of them, that agents have',
+    of: ({ suitesInFlight }) => suitesInFlight,
+    join: sum,
+  },
+  {
     name: 'vedette_location_agents',
     help: 'Connected agents',
     of: ({ fleets }) => sum(fleets.map(({ agents }) => agents)),

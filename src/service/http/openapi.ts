@@ -41,6 +41,7 @@ export function openApiDocument(routes: readonly Route[], publicUrl: string): Js
 
 /** The whole, or the part that was asked for. */
 const FILE_STATUSES = [200, 206] as const;
+const UPLOAD_CONTENT = { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } };
 const FILE_CONTENT = { '*/*': { schema: { type: 'string', format: 'binary' } } };
 
 const ERROR_SCHEMA = {
@@ -50,6 +51,7 @@ const ERROR_SCHEMA = {
     statusCode: { type: 'integer' },
     error: { type: 'string', description: 'The words of the status' },
     message: { type: 'string', description: 'What is wrong and what is allowed' },
+    errorCode: { type: 'string', description: 'A word for programs, where they have to tell causes apart' },
   },
 };
 
@@ -63,27 +65,26 @@ const ACCOUNT_HEADER = {
 
 function operation({ about, access }: Route, schemas: Schemas): Json {
   const body = about.shownBody ?? about.body;
+  const content = about.upload ? UPLOAD_CONTENT : body && json(schemas.of(body, 'input'));
   return {
     operationId: operationId(about.method, about.path),
     summary: about.summary,
     tags: [about.tag],
     ...(about.deprecated === true ? { deprecated: true } : {}),
-    ...(access === 'open' ? { security: [] } : {}),
+    ...(access === 'key' ? {} : { security: [] }),
     parameters: [
       ...[...about.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => pathParameter(name!)),
       ...(about.query ? queryParameters(schemas.of(about.query, 'input')) : []),
       ...(access === 'key' ? [ACCOUNT_HEADER] : []),
     ],
-    ...(body
-      ? { requestBody: { required: about.optionalBody !== true, content: json(schemas.of(body, 'input')) } }
-      : {}),
+    ...(content ? { requestBody: { required: about.optionalBody !== true, content } } : {}),
     responses: responses({ about, access }, schemas),
   };
 }
 
 function responses({ about, access }: Pick<Route, 'about' | 'access'>, schemas: Schemas): Json {
   const errors = [...ANY_ERRORS, ...(about.errors ?? []), ...(access === 'key' ? KEY_ERRORS : [])];
-  const bodyErrors = about.body === undefined ? [] : [413, 415];
+  const bodyErrors = about.body === undefined && about.upload === undefined ? [] : [413, 415];
   const described = [...errors, ...bodyErrors].map((status) => [
     String(status),
     { description: STATUS_CODES[status], content: json({ $ref: '#/components/schemas/Error' }) },

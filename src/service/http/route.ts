@@ -1,9 +1,10 @@
+import type { Readable } from 'node:stream';
 import { z } from 'zod';
-import { parse, type Caller } from '../verbs/index.ts';
+import { notFound, parse, type Caller } from '../verbs/index.ts';
 import type { Asked } from './file-answer.ts';
 import { assertStorable } from './json-body.ts';
 
-export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /** What a route is, apart from what it does: enough to mount it and to document it. */
 export interface About<Path extends string, Query extends z.ZodObject, Body extends z.ZodType> {
@@ -19,7 +20,11 @@ export interface About<Path extends string, Query extends z.ZodObject, Body exte
   shownBody?: z.ZodType;
   /** The body may be left out. */
   optionalBody?: boolean;
-  status: 200 | 201 | 204;
+  /** The body is bytes, which the answer reads as they come. */
+  upload?: { maxBytes: number };
+  /** The body may be packed by gzip and larger than others. */
+  maxBodyBytes?: number;
+  status: 200 | 201 | 202 | 204;
   reply?: z.ZodType;
   /** The answer is a FileAnswer instead. */
   file?: true;
@@ -32,6 +37,8 @@ export interface RawCall {
   params: Readonly<Record<string, string>>;
   query: Readonly<Record<string, unknown>>;
   body: unknown;
+  /** Of routes with `upload`. */
+  upload: Readable | undefined;
   /** The part of a file that is asked for. */
   asked: Asked;
   /** Aborts when the client has gone or the service stops. */
@@ -40,8 +47,8 @@ export interface RawCall {
 
 export interface Route {
   readonly about: About<string, z.ZodObject, z.ZodType>;
-  /** `key`: with an API key; `open`: for everybody. */
-  readonly access: 'key' | 'open';
+  /** `key`: with an API key; `token`: with that of a trigger, in the path; `open`: for everybody. */
+  readonly access: 'key' | 'token' | 'open';
   /** @throws Refusal */
   answer(raw: RawCall, caller: Caller | undefined): Promise<unknown>;
 }
@@ -54,23 +61,41 @@ interface Call<Path extends string, Query extends z.ZodObject, Body extends z.Zo
   params: ParamsOf<Path>;
   query: z.output<Query>;
   body: z.output<Body>;
+  upload: Readable | undefined;
   asked: Asked;
   signal: AbortSignal;
 }
 
+type Answer<Path extends string, Query extends z.ZodObject, Body extends z.ZodType> = (
+  caller: Caller,
+  call: Call<Path, Query, Body>,
+) => Promise<unknown>;
+
 /** A route that needs an API key. Its types are closed over, so that callers hold a plain Route. */
-export function route<
+export const route = <
   const Path extends string,
   Query extends z.ZodObject = z.ZodObject,
   Body extends z.ZodType = z.ZodType,
 >(
   about: About<Path, Query, Body>,
-  answer: (caller: Caller, call: Call<Path, Query, Body>) => Promise<unknown>,
+  answer: Answer<Path, Query, Body>,
+): Route => routeOf('key', about, answer);
+
+/** A route that needs the token in its path and nothing else. */
+export const tokenRoute = <const Path extends `${string}{token}`>(
+  about: About<Path, z.ZodObject, z.ZodType>,
+  answer: Answer<Path, z.ZodObject, z.ZodType>,
+): Route => routeOf('token', about, answer);
+
+function routeOf<const Path extends string, Query extends z.ZodObject, Body extends z.ZodType>(
+  access: 'key' | 'token',
+  about: About<Path, Query, Body>,
+  answer: Answer<Path, Query, Body>,
 ): Route {
   const read = reader(about);
   return {
     about,
-    access: 'key',
+    access,
     answer: (raw, caller) => {
       if (caller === undefined) throw new Error(`${about.path} was reached without a caller`);
       return answer(caller, read(raw));
@@ -95,16 +120,24 @@ function reader<Path extends string, Query extends z.ZodObject, Body extends z.Z
   const query = about.query ?? NO_QUERY;
   const kinds = kindsOf(query);
   return (raw) => {
+    assertFindable(raw.params);
     assertStorable(raw.query, 'query');
     const body = raw.body === undefined && about.optionalBody === true ? {} : raw.body;
     return {
       params: raw.params as ParamsOf<Path>,
       query: parse(query, fromText(raw.query, kinds), 'query') as z.output<Query>,
       body: (about.body ? parse(about.body, body) : undefined) as z.output<Body>,
+      upload: raw.upload,
       asked: raw.asked,
       signal: raw.signal,
     };
   };
+}
+
+/** Nothing has an identifier that the store could not even hold. */
+function assertFindable(params: Readonly<Record<string, string>>): void {
+  const odd = Object.values(params).find((value) => value.includes('\0') || !value.isWellFormed());
+  if (odd !== undefined) throw notFound('what is called', odd);
 }
 
 /** JSON type of each query parameter, from its schema. */

@@ -3,7 +3,7 @@ import type { Trx } from '../ports.ts';
 import { RunState } from '../store/schema.ts';
 import { lockOpen, type OpenRun } from './run-row.ts';
 import { refreshSessions } from './session-status.ts';
-import { cancelled, endRuns, insertResults } from './settle.ts';
+import { cancelled, endRuns, insertResults, mergeWholes } from './settle.ts';
 
 /**
  * Cancels the unfinished runs of a session. What no agent has accepted ends now; the agents of the
@@ -22,7 +22,9 @@ export async function cancelRuns(
     select 1 from check_session where id = ${sessionId} and account_id = ${accountId}`.execute(trx);
   if (known.length === 0) return undefined;
   const wanted =
-    sequenceIds === undefined ? sql`true` : sql`r.sequence_id = any(${[...sequenceIds]}::uuid[])`;
+    sequenceIds === undefined
+      ? sql`true`
+      : sql`coalesce(r.whole_id, r.sequence_id) = any(${[...sequenceIds]}::uuid[])`;
   const open = await lockOpen(trx, sql`r.session_id = ${sessionId} and r.state < 3 and ${wanted}`);
   const running = open.filter(({ state }) => state === RunState.running);
   const waiting = open.filter(({ state }) => state !== RunState.running).map(cancelled);
@@ -54,6 +56,7 @@ export async function forgetRuns(trx: Trx, checkId: string): Promise<OpenRun[]> 
     trx,
     runs.map((run) => cancelled(run).ending),
   );
+  await mergeWholes(trx, runs);
   await refreshSessions(
     trx,
     runs.map(({ session_id }) => session_id),

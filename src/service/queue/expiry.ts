@@ -1,11 +1,14 @@
 import { sql } from 'kysely';
 import type { Timing } from '../../contract/index.ts';
 import type { Trx } from '../ports.ts';
-import { RunState } from '../store/schema.ts';
+import { ClassNumber, RunState } from '../store/schema.ts';
 import { lockSome, type OpenRun } from './run-row.ts';
 import { refreshSessions } from './session-status.ts';
-import { endRuns } from './settle.ts';
+import { endRuns, mergeWholes } from './settle.ts';
 import { interval } from './sql.ts';
+
+/** How long a suite waits while the agents that could run it are busy: six of forty minutes before it. */
+const SUITE_WAIT_MS = 4 * 3_600_000;
 
 /** Why nobody took a run in its time. */
 export const EXPIRY_REASONS = ['NO_AGENT_CONNECTED', 'NO_CAPABLE_AGENT', 'ALL_AGENTS_BUSY'] as const;
@@ -36,26 +39,42 @@ export function expiryReason(
 }
 
 /**
- * Ends runs whose time in the queue is over. They leave no result, since nothing was observed; the
+ * Ends runs whose time in the queue is over, but for suites that are only waiting for their turn. They leave no result, since nothing was observed; the
  * session says TIMED_OUT and why. @returns the runs, at most 500
  */
 export async function expire(trx: Trx, timing: Timing): Promise<ExpiredRun[]> {
   const runs = await lockSome(trx, sql`r.state = 0 and r.expires_at <= now()`);
   if (runs.length === 0) return [];
   const agents = await connectedAgents(trx, runs, timing);
-  const expired = runs.map((run) => ({
+  const late = runs.map((run) => ({
     run,
     endReason: expiryReason(run, agents.filter(servesPlaceOf(run))),
   }));
+  const busy = late.filter(({ endReason }) => endReason === 'ALL_AGENTS_BUSY').map(({ run }) => run.id);
+  const patient = await prolongSuites(trx, busy, timing);
+  const expired = late.filter(({ run }) => !patient.has(run.id));
   await endRuns(
     trx,
     expired.map((each) => ({ ...each, state: RunState.expired, outcome: 'TIMED_OUT' })),
   );
+  const ended = expired.map(({ run }) => run);
+  await mergeWholes(trx, ended);
   await refreshSessions(
     trx,
-    runs.map(({ session_id }) => session_id),
+    ended.map(({ session_id }) => session_id),
   );
   return expired;
+}
+
+/** Behind a suite of an hour the next one waits longer than anything else would, and parts wait for parts. */
+async function prolongSuites(trx: Trx, ids: readonly number[], timing: Timing): Promise<Set<number>> {
+  if (ids.length === 0) return new Set();
+  const { rows } = await sql<{ id: number }>`
+    update run set expires_at = now() + ${interval(timing.queueExpiryMs)}
+    where id = any(${[...ids]}::bigint[]) and job_class = ${ClassNumber.suite}
+      and now() < not_before + ${interval(SUITE_WAIT_MS)}
+    returning id`.execute(trx);
+  return new Set(rows.map(({ id }) => id));
 }
 
 const servesPlaceOf =

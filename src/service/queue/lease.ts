@@ -18,6 +18,7 @@ interface ClaimedRow {
   lane: number;
   run_source: string | null;
   check_id: string;
+  tested_check_id: string | null;
   check_type: string;
   location: string;
   scheduled_at: Date;
@@ -51,7 +52,7 @@ export async function claimRuns(
       lease_until = now() + ${interval(options.acceptMs)}
     from due where r.id = due.id
     returning r.id, r.token, r.attempt, r.sequence_id, r.session_id, r.account_id, r.lane, r.run_source,
-      r.check_id, r.check_type, r.location, r.scheduled_at, r.not_before, r.timeout_ms, r.payload,
+      r.check_id, r.tested_check_id, r.check_type, r.location, r.scheduled_at, r.not_before, r.timeout_ms, r.payload,
       (select p.proxy_url from private_location p
        where p.account_id = r.account_id and p.slug = r.location) as proxy_url`.execute(db);
   return rows.toSorted(byUrgency).map(jobOf);
@@ -69,7 +70,7 @@ function jobOf(row: ClaimedRow): Job {
     sequenceId: row.sequence_id,
     sessionId: row.session_id,
     lane: row.lane,
-    checkId: row.check_id,
+    checkId: row.tested_check_id ?? row.check_id,
     checkType: row.check_type,
     name: typeof row.payload['name'] === 'string' ? row.payload['name'] : '',
     location: row.location,

@@ -183,7 +183,8 @@ async function keepLate(trx: Trx, plan: Plan): Promise<void> {
   const instants = plan.late.map(({ run }) => run.scheduled_at.toISOString());
   const { rows } = await sql<{ id: string; run_id: number }>`
     select id, run_id from check_result
-    where id = any(${ids}::uuid[]) and scheduled_at = any(${instants}::timestamptz[])`.execute(trx);
+    where id = any(${ids}::uuid[]) and scheduled_at = any(${instants}::timestamptz[])
+    union all select result_id, run_id from run_part where result_id = any(${ids}::uuid[])`.execute(trx);
   const stored = new Set([
     ...rows.map(({ id, run_id }) => `${id} ${run_id}`),
     ...plan.stored.map(({ run, result }) => `${result.resultId} ${run.id}`),

@@ -19,13 +19,18 @@ export interface OpenRun {
   cancel_requested: boolean;
   excluded_agents: string[];
   agent_id: string | null;
+  /** The sequence that its parts are shown as; null of what is no part. */
+  whole_id: string | null;
+  shard: number | null;
+  tested_check_id: string | null;
+  test_session_id: string | null;
   name: string;
   /** The database's now. */
   now: Date;
 }
 
-/** The columns of an OpenRun, of a run named `r`. */
-export const openRunColumns = sql`r.id, r.sequence_id, r.session_id, r.check_id, r.account_id, r.location,
+/** The columns of an OpenRun, of a run named `r` and its session `s`. */
+export const openRunColumns = sql`r.whole_id, r.shard, r.tested_check_id, s.test_session_id, r.id, r.sequence_id, r.session_id, r.check_id, r.account_id, r.location,
   r.check_type, r.state, r.token, r.deliveries, r.attempt, r.scheduled_at, r.first_started_at,
   r.cancel_requested, r.excluded_agents, r.agent_id, coalesce(r.payload->>'name', '') as name, now() as now`;
 

@@ -4,6 +4,8 @@ import { derivedId } from '../../kit/ids.ts';
 import type { Trx } from '../ports.ts';
 import { artifactId, toJson } from '../store/index.ts';
 import { RunState } from '../store/schema.ts';
+import { noteErrors } from './error-groups.ts';
+import { finishedWholes, keepParts, placeOf } from './parts.ts';
 import type { OpenRun } from './run-row.ts';
 
 export type Outcome = 'PASSED' | 'DEGRADED' | 'FAILED' | 'TIMED_OUT' | 'CANCELLED';
@@ -35,23 +37,44 @@ export interface StoredResult {
   result: Omit<RunResult, 'runId' | 'sequenceId' | 'token' | 'attempt'>;
 }
 
+/** Stores results. Parts of suites wait for their others; the last one brings the result of the whole. */
 export async function insertResults(trx: Trx, results: readonly StoredResult[]): Promise<void> {
+  const parts = results.filter(({ run }) => run.whole_id !== null);
+  await keepParts(trx, parts);
+  await insertManifests(trx, parts);
+  await insertWhole(
+    trx,
+    results.filter(({ run }) => run.whole_id === null),
+  );
+  await mergeWholes(
+    trx,
+    parts.map(({ run }) => run),
+  );
+}
+
+/** Stores the results of suites whose parts have all ended. @param runs parts among others */
+export async function mergeWholes(trx: Trx, runs: readonly OpenRun[]): Promise<void> {
+  await insertWhole(trx, await finishedWholes(trx, runs));
+}
+
+async function insertWhole(trx: Trx, results: readonly StoredResult[]): Promise<void> {
   if (results.length === 0) return;
+  const groupsOf = await noteErrors(trx, results);
   await sql`
     with input as materialized (
-      select * from json_to_recordset(${toJson(results.map(resultRow))}::json) as i(
+      select * from json_to_recordset(${toJson(results.map((each) => resultRow(each, groupsOf(each))))}::json) as i(
         id uuid, scheduled_at timestamptz, account_id uuid, check_id uuid, check_type text, name text,
         session_id uuid, run_id bigint, sequence_id uuid, location text, result_type text, attempts smallint,
         has_failures boolean, has_errors boolean, is_degraded boolean, is_cancelled boolean,
         over_max_response_time boolean, response_time float8, status_code int, phases jsonb,
-        started_at timestamptz, stopped_at timestamptz, detail jsonb)
+        error_group_ids uuid[], started_at timestamptz, stopped_at timestamptz, detail jsonb)
     ), listed as (
       insert into check_result (id, scheduled_at, account_id, check_id, check_type, name, session_id, run_id,
         sequence_id, location, result_type, attempts, has_failures, has_errors, is_degraded, is_cancelled,
-        over_max_response_time, response_time, status_code, phases, started_at, stopped_at)
+        over_max_response_time, response_time, status_code, phases, error_group_ids, started_at, stopped_at)
       select id, scheduled_at, account_id, check_id, check_type, name, session_id, run_id,
         sequence_id, location, result_type, attempts, has_failures, has_errors, is_degraded, is_cancelled,
-        over_max_response_time, response_time, status_code, phases, started_at, stopped_at
+        over_max_response_time, response_time, status_code, phases, error_group_ids, started_at, stopped_at
       from input on conflict do nothing
     )
     insert into check_result_detail (result_id, scheduled_at, detail)
@@ -77,26 +100,27 @@ async function insertManifests(trx: Trx, results: readonly StoredResult[]): Prom
 }
 
 function artifactRow(run: OpenRun, resultId: string, artifact: Artifact, position: number): object {
-  const { name, kind, contentType, size, sha256, state, reason } = artifact;
+  const { kind, contentType, size, sha256, state, reason } = artifact;
+  const place = placeOf(run, resultId, artifact.name);
   const tooLarge = state === 'pending' && size > MAX_ARTIFACT_BYTES;
   return {
-    id: artifactId(resultId, name),
+    id: artifactId(place.resultId, place.name),
     scheduled_at: run.scheduled_at.toISOString(),
-    result_id: resultId,
+    result_id: place.resultId,
     account_id: run.account_id,
     location: run.location,
-    name,
+    name: place.name,
     kind,
     content_type: contentType,
     size,
     sha256: tooLarge ? null : sha256,
     state: tooLarge ? 'refused' : state,
     reason: tooLarge ? `it has ${size} bytes; at most ${MAX_ARTIFACT_BYTES} are taken` : (reason ?? null),
-    position,
+    position: place.from + position,
   };
 }
 
-function resultRow({ run, type, result }: StoredResult): object {
+function resultRow({ run, type, result }: StoredResult, errorGroupIds: readonly string[]): object {
   const { flags } = result;
   return {
     id: result.resultId,
@@ -119,6 +143,7 @@ function resultRow({ run, type, result }: StoredResult): object {
     response_time: result.responseTimeMs,
     status_code: result.statusCode,
     phases: result.phases,
+    error_group_ids: errorGroupIds,
     started_at: result.startedAt,
     stopped_at: result.stoppedAt,
     detail: { errors: result.errors, measured: result.measured, ...result.detail },

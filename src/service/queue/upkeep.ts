@@ -15,6 +15,8 @@ const CLEAN_MS = 600_000;
 const DAY_MS = 86_400_000;
 /** An agent's spool keeps results for a day; their runs must still be known when they arrive. */
 const RUNS_KEPT_MS = 2 * DAY_MS;
+/** Test sessions that nobody wanted to keep can still be read for a day. */
+const UNRECORDED_KEPT_MS = DAY_MS;
 const BATCH = 2_000;
 
 /** Told once per run, after the commit, in the process that ended it. */
@@ -66,7 +68,8 @@ export async function upkeep(
 }
 
 /**
- * Runs go two days after their end, sessions and late results with the raw results. Each statement looks
+ * Runs go two days after their end, with the results of their parts; sessions, late results and errors that
+ * do not come again go with the raw results. Each statement looks
  * at the oldest rows only and takes a bounded number, so that nothing waits for it.
  */
 export async function removeOldRows(db: Db, retentionDays: number, signal?: AbortSignal): Promise<void> {
@@ -80,6 +83,15 @@ export async function removeOldRows(db: Db, retentionDays: number, signal?: Abor
       (select id from check_session where started_at < now() - ${old} limit ${BATCH}) returning id`,
     sql`delete from result_late where id in
       (select id from result_late where received_at < now() - ${old} limit ${BATCH}) returning id`,
+    sql`delete from run_part where run_id in
+      (select run_id from run_part where created_at < now() - ${interval(RUNS_KEPT_MS)} limit ${BATCH})
+      returning run_id`,
+    sql`delete from error_group where id in
+      (select id from error_group where last_seen < now() - ${old} limit ${BATCH}) returning id`,
+    sql`delete from test_session where id in (
+      select id from test_session
+      where created_at < now() - case when recorded then ${old} else ${interval(UNRECORDED_KEPT_MS)} end
+      limit ${BATCH}) returning id`,
   ];
   for (const statement of statements) {
     while (signal?.aborted !== true) {

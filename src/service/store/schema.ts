@@ -135,6 +135,10 @@ export interface CheckSessionTable {
   end_reason: string | null;
   /** The scheduled_at of its runs and results. */
   started_at: Stamp;
+  /** Of a test session; its check_id is nobody's then, so that no check counts what it finds. */
+  test_session_id: string | null;
+  /** The check that a test session runs; null for one that is stored nowhere. */
+  tested_check_id: string | null;
   stopped_at: NullableStamp;
 }
 
@@ -150,7 +154,7 @@ export const RunState = {
 } as const;
 
 /** How JobClass is stored. */
-export const ClassNumber = { light: 0, script: 1, browser: 2 } as const;
+export const ClassNumber = { light: 0, script: 1, browser: 2, suite: 3 } as const;
 
 /**
  * The queue is this table: one row per check, location and session, deleted two days after its end.
@@ -184,6 +188,12 @@ export interface RunTable {
   lease_until: NullableStamp;
   hard_until: NullableStamp;
   cancel_requested: Generated<boolean>;
+  /** See CheckSessionTable. */
+  tested_check_id: string | null;
+  /** The sequence that is shown, of a run that is one part of a suite. */
+  whole_id: string | null;
+  /** Number of the part, from 1. */
+  shard: number | null;
   excluded_agents: Generated<string[]>;
   timeout_ms: number;
   /** How it ended: PASSED, DEGRADED, FAILED, TIMED_OUT, CANCELLED; null before. */
@@ -219,6 +229,7 @@ export interface CheckResultTable {
   phases: Json<Record<string, number>>;
   started_at: Stamp;
   stopped_at: Stamp;
+  error_group_ids: Generated<string[]>;
   created_at: Generated<Date>;
 }
 
@@ -272,6 +283,95 @@ export interface LocationLoadTable {
   oldest_seconds: number;
 }
 
+/** An uploaded project of a suite. Unused, it goes a day after `used_at`; see repositories/bundles.ts. */
+export interface BundleTable {
+  account_id: string;
+  /** Hex. */
+  sha256: string;
+  format: 'gz' | 'zst';
+  size: number;
+  blob_id: string;
+  created_at: Generated<Date>;
+  used_at: Generated<Date>;
+}
+
+/** Bytes that no bundle has: of an upload that has not ended, or of a bundle that is gone. */
+export interface LooseBlobTable {
+  blob_id: string;
+  since: Generated<Date>;
+}
+
+/** Its checks' sessions say how it goes. */
+export interface TestSessionTable {
+  id: string;
+  account_id: string;
+  name: string;
+  project_id: string | null;
+  provider: string;
+  run_source: string;
+  /** Slug of a private location or a region code. */
+  run_location: string;
+  /** False: in no list, and gone after a day. */
+  recorded: boolean;
+  /** Environment and commit, as the caller gave them. */
+  metadata: Json<Record<string, unknown>>;
+  created_at: Generated<Date>;
+}
+
+/** The result of one part of a suite, until all are here. */
+export interface RunPartTable {
+  run_id: number;
+  whole_id: string;
+  /** As its agent calls it: its artifacts come under this name. */
+  result_id: string;
+  /** From 1. */
+  shard: number;
+  body: Json<Record<string, unknown>>;
+  created_at: Generated<Date>;
+}
+
+/** What a suite printed while somebody read along; the last of each run, for some hours. */
+export interface RunLogTable {
+  id: BigId;
+  session_id: string;
+  run_id: number;
+  /** Number of the part, from 1; null of a suite in one piece. */
+  shard: number | null;
+  text: string;
+  created_at: Generated<Date>;
+}
+
+/** One error however often it came: of a check, or of the test sessions of a project. */
+export interface ErrorGroupTable {
+  /** A function of check or project and hash. */
+  id: string;
+  account_id: string;
+  /** Null for test sessions. */
+  check_id: string | null;
+  project_id: string | null;
+  error_hash: string;
+  raw_error_message: string | null;
+  cleaned_error_message: string;
+  first_seen: Generated<Date>;
+  last_seen: Generated<Date>;
+  archived_until_next_event: Generated<boolean>;
+  archived_for_ever: Generated<boolean>;
+  environments: Generated<string[]>;
+  /** The tests that had it: projectName, testFile, testTitle, suitePath. */
+  pwt_metadata: Json<Record<string, unknown>[]>;
+}
+
+/** A link that starts a check, or the checks of a group: one of the two is named. */
+export interface CheckTriggerTable {
+  id: Generated<number>;
+  account_id: string;
+  token: string;
+  check_id: string | null;
+  group_id: number | null;
+  created_at: Generated<Date>;
+  called_at: NullableStamp;
+}
+
 export interface Database {
   account: AccountTable;
   api_key: ApiKeyTable;
@@ -289,4 +389,11 @@ export interface Database {
   artifact: ArtifactTable;
   result_late: ResultLateTable;
   location_load: LocationLoadTable;
+  bundle: BundleTable;
+  loose_blob: LooseBlobTable;
+  test_session: TestSessionTable;
+  run_part: RunPartTable;
+  run_log: RunLogTable;
+  error_group: ErrorGroupTable;
+  check_trigger: CheckTriggerTable;
 }

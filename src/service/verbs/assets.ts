@@ -28,7 +28,15 @@ export async function openAsset(
   resultId: string,
   assetId: string,
 ): Promise<AssetBytes> {
-  const { assets } = await listAssets(caller, checkId, resultId);
+  return openAssetOf(caller, (await listAssets(caller, checkId, resultId)).assets, assetId);
+}
+
+/** As openAsset, among the assets of a result. */
+export async function openAssetOf(
+  caller: Caller,
+  assets: readonly ArtifactRow[],
+  assetId: string,
+): Promise<AssetBytes> {
   const asset = isUuid(assetId) ? assets.find(({ id }) => id === assetId.toLowerCase()) : undefined;
   if (asset === undefined) throw notFound('asset', assetId);
   const shown = `asset ${JSON.stringify(asset.name)}`;

@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { findCheckType } from '../../checks/index.ts';
-import { sleep } from '../../kit/clock.ts';
 import { isUuid, newId } from '../../kit/ids.ts';
 import { effectiveDefinitions } from '../definitions/index.ts';
 import type { NewSession } from '../ports.ts';
@@ -8,6 +7,7 @@ import { checks, sessions } from '../store/index.ts';
 import type { CheckRow, SessionResult, SessionRow, SessionRun } from '../store/index.ts';
 import type { Caller } from './caller.ts';
 import { notFound, Refusal } from './refusal.ts';
+import { WakeWaiter } from './wake-waiter.ts';
 
 const MAX_TARGETS = 1000;
 
@@ -20,7 +20,7 @@ export const TriggerInput = z.strictObject({
       checkId: z.union([z.uuid(), z.array(z.uuid()).min(1).max(MAX_TARGETS)]).optional(),
     })
     .optional(),
-  /** Accepted for check types that have a cache; the present ones have none. */
+  /** Suites install their dependencies anew. */
   refreshCache: z.boolean().default(false),
 });
 
@@ -38,12 +38,23 @@ export interface Session {
 
 /** Starts each target now at all its locations; it counts and alerts as a scheduled run does. */
 export async function trigger(caller: Caller, input: z.output<typeof TriggerInput>): Promise<SessionRow[]> {
-  const targets = (await targetsOf(caller, input.target ?? {})).filter((row) => row.run_locations.length > 0);
+  const { target = {}, refreshCache } = input;
+  return startNow(caller, await targetsOf(caller, target), { runSource: 'TRIGGER_API', refreshCache });
+}
+
+interface Start {
+  runSource: NewSession['runSource'];
+  refreshCache: boolean;
+}
+
+/** @throws Refusal `notFound` when none of them has a place to run */
+export async function startNow(caller: Caller, rows: readonly CheckRow[], how: Start): Promise<SessionRow[]> {
+  const targets = rows.filter((row) => row.run_locations.length > 0);
   if (targets.length === 0) throw new Refusal('notFound', 'no activated check matches the target');
   const scheduledAt = new Date();
   const definitionOf = await effectiveDefinitions(caller.store.db, targets);
   const started = await caller.queue.start(
-    targets.map((row) => newSession({ ...row, definition: definitionOf(row) }, scheduledAt)),
+    targets.map((row) => newSession({ ...row, definition: toRun(definitionOf(row), how) }, how, scheduledAt)),
   );
   return sessions.findSessions(
     caller.store.db,
@@ -69,15 +80,18 @@ async function targetsOf(
   return [...byId, ...byTags.filter((row) => !ids.includes(row.id))];
 }
 
+const toRun = (definition: Record<string, unknown>, { refreshCache }: Start): Record<string, unknown> =>
+  'refreshCache' in definition ? { ...definition, refreshCache } : definition;
+
 /** @param row with the definition that it runs with */
-function newSession(row: CheckRow, scheduledAt: Date): NewSession {
+function newSession(row: CheckRow, { runSource }: Start, scheduledAt: Date): NewSession {
   const type = findCheckType(row.type)!;
   return {
     accountId: row.account_id,
     checkId: row.id,
     checkType: row.type,
     name: row.name,
-    runSource: 'TRIGGER_API',
+    runSource,
     lane: 0,
     scheduledAt,
     request: newId(),
@@ -110,40 +124,19 @@ export async function awaitSession(
   signal: AbortSignal,
 ): Promise<Session> {
   const deadline = performance.now() + maxWaitMs;
-  const awake = new WakeWaiter(caller, id.toLowerCase());
+  const awake = new WakeWaiter(caller, [id]);
   try {
     while (!signal.aborted) {
       const { status } = await existing(caller, id);
       if (FINAL.has(status)) return await getSession(caller, id);
       const leftMs = deadline - performance.now();
       if (leftMs <= 0) break;
-      await awake.wait(Math.min(leftMs, POLL_MS), signal);
+      await awake.wait(leftMs, signal);
     }
   } finally {
     awake.stop();
   }
   throw new Refusal('notFinal', 'the check session has not finished yet; ask again');
-}
-
-/** Wake-ups may be lost, so the row is looked at this often anyway. */
-const POLL_MS = 1000;
-
-/** Remembers a wake-up that comes between two waits, so that none is slept through. */
-class WakeWaiter {
-  #controller = new AbortController();
-  readonly stop: () => void;
-
-  constructor({ store }: Caller, sessionId: string) {
-    this.stop = store.onWake((topic) => {
-      if (topic === `session:${sessionId}`) this.#controller.abort();
-    });
-  }
-
-  async wait(ms: number, signal: AbortSignal): Promise<void> {
-    const either = AbortSignal.any([signal, this.#controller.signal]);
-    await sleep(ms, either).catch(() => undefined);
-    this.#controller = new AbortController();
-  }
 }
 
 /** Runs under way are told to stop; the session is CANCELLED when all have ended. */

@@ -5,6 +5,7 @@ import { effectiveDefinitions, oversize, type Group } from '../definitions/index
 import type { Db, Trx } from '../ports.ts';
 import {
   checks,
+  errorGroups,
   groups,
   transact,
   type CheckFilter,
@@ -91,6 +92,7 @@ export async function deleteCheck(caller: Caller, id: string): Promise<void> {
   await transact(caller.store.db, async (trx) => {
     await existing(trx, caller, id, true);
     await caller.queue.forgetCheck(id, trx);
+    await errorGroups.removeOfCheck(trx, id);
     await checks.deleteCheck(trx, caller.accountId, id);
   });
 }

@@ -23,7 +23,7 @@ export function decodeCursor(checkId: string, cursor: string): ResultPosition {
     bytes.subarray(0, CHECKSUM_BYTES).equals(checksum(checkId, payload)) &&
     Number.isSafeInteger(startedAtMicros) &&
     isUuid(id);
-  if (!whole) throw invalid(['nextId: must be the nextId of an earlier answer for the same check']);
+  if (!whole) throw invalid(['nextId: must be the nextId of an earlier answer of the same list']);
   return { startedAtMicros, id };
 }
 

@@ -5,14 +5,20 @@
  */
 export * from './accounts.ts';
 export * from './assets.ts';
+export * from './bundles.ts';
 export type { Caller } from './caller.ts';
 export * from './check-groups.ts';
 export * from './check-results.ts';
 export * from './check-sessions.ts';
 export * from './checks.ts';
+export * from './error-groups.ts';
 export * from './private-locations.ts';
 export { invalid, parse } from './problems.ts';
 export * from './refusal.ts';
 export { withoutSecrets } from './secrets.ts';
 export * from './snippets.ts';
+export * from './test-results.ts';
+export { CommandTriggerInput, TestRunInput, TestTriggerInput } from './test-session-input.ts';
+export * from './test-sessions.ts';
+export * from './triggers.ts';
 export * from './variables.ts';

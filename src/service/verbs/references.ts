@@ -1,7 +1,7 @@
 import type { GroupFields } from '../definitions/index.ts';
 import type { z } from 'zod';
 import type { Trx } from '../ports.ts';
-import { locations, snippets } from '../store/index.ts';
+import { bundles, locations, snippets } from '../store/index.ts';
 
 type Referring = Pick<z.output<typeof GroupFields>, 'privateLocations'> & Record<string, unknown>;
 
@@ -25,10 +25,13 @@ export async function missingReferences(
     accountId,
     chosen.map(({ id }) => id),
   );
+  const bundle = definition['codeBundlePath'];
+  const isThere = typeof bundle !== 'string' || (await bundles.holdBundle(trx, accountId, bundle));
   return [
     ...slugs
       .filter((slug) => !known.has(slug))
       .map((slug) => `privateLocations: ${JSON.stringify(slug.slice(0, 64))} is not a private location`),
     ...chosen.filter(({ id }) => !present.has(id)).map(({ field, id }) => `${field}: ${id} is not a snippet`),
+    ...(isThere ? [] : ['codeBundlePath: no archive was uploaded with this key']),
   ];
 }

@@ -182,14 +182,44 @@ describe('a name that is not true', () => {
   });
 });
 
+describe('a program that knows proxies for HTTP only', () => {
+  const asked = async (request: string): Promise<string> => {
+    const { gate } = await openGate();
+    const socket = await dialIn(gate);
+    socket.write(request);
+    const [first] = (await once(socket, 'data')) as [Buffer];
+    socket.destroy();
+    return first.toString('latin1');
+  };
+
+  test('gets a tunnel', async () => {
+    const { gate } = await openGate();
+    const socket = await dialIn(gate);
+    socket.write(`CONNECT 127.0.0.1:${echoPort} HTTP/1.1\r\nhost: x\r\n\r\n`);
+    const [answer] = (await once(socket, 'data')) as [Buffer];
+    expect(answer.toString()).toBe('HTTP/1.1 200 Connection established\r\n\r\n');
+    socket.write('hello');
+    expect(String(((await once(socket, 'data')) as [Buffer])[0])).toBe('hello');
+    socket.destroy();
+  });
+
+  test('has its request handed on as the target wants it', async () => {
+    const head = `GET http://127.0.0.1:${echoPort}/a?b HTTP/1.1\r\nhost: x\r\nproxy-authorization: y\r\n\r\n`;
+    expect(await asked(head)).toBe('GET /a?b HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n');
+  });
+
+  test.each([
+    'GET / HTTP/1.1\r\n\r\n',
+    'CONNECT  HTTP/1.1\r\n\r\n',
+    'GET https://a.example/ HTTP/1.1\r\n\r\n',
+  ])('is told that %j is none for a proxy', async (request) =>
+    expect(await asked(request)).toMatch(/^HTTP\/1\.1 400 /),
+  );
+});
+
 describe('what is not understood ends its connection and no other', () => {
   const oneLine = (value: unknown): string => `${JSON.stringify(value)}\n`;
   test.each([
-    ['HTTP', 'CONNECT 127.0.0.1:80 HTTP/1.1\r\nhost: x\r\n\r\n'],
-    [
-      'two requests in one',
-      'GET http://127.0.0.1/ HTTP/1.1\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\nGET',
-    ],
     ['TLS', Buffer.from([0x16, 3, 1, 0, 5, 1, 0, 0, 1, 0])],
     ['SOCKS4', Buffer.from([4, 1, 0, 80, 127, 0, 0, 1, 0])],
     ['a line that never ends', `{"n":1,"resolve":"${'x'.repeat(1 << 20)}`],

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { crc32 } from 'node:zlib';
 
@@ -13,27 +14,46 @@ const PROGRAMS: readonly [RegExp, string][] = [
   [/\/chromium-linux(-arm64)?\.zip$/, 'chrome-linux/chrome'],
   [/\/chromium-headless-shell-linux(-arm64)?\.zip$/, 'chrome-linux/headless_shell'],
   [/\/ffmpeg-linux(-arm64)?\.zip$/, 'ffmpeg-linux'],
+  [/\/firefox-[\w.-]+\.zip$/, 'firefox/firefox'],
 ];
 
-/** A mirror of Playwright's downloads, as PLAYWRIGHT_DOWNLOAD_HOST names one. */
+export interface BrowserMirror extends AsyncDisposable {
+  readonly url: string;
+  readonly port: number;
+  /** What was asked for, in order. */
+  readonly paths: string[];
+  /** While it is true no archive is given. */
+  isAway: boolean;
+}
+
+/**
+ * A mirror of Playwright's downloads, as PLAYWRIGHT_DOWNLOAD_HOST names one.
+ *
+ * @param tls certificate and key, for a mirror at https://
+ */
 export async function startBrowserMirror(
   program = PROGRAM,
-): Promise<{ url: string; paths: string[] } & AsyncDisposable> {
+  tls?: { cert: Buffer; key: Buffer },
+): Promise<BrowserMirror> {
   const paths: string[] = [];
-  const server = createServer(({ url = '' }, response) => {
+  const answer: RequestListener = ({ url = '' }, response) => {
     paths.push(url);
+    if (mirror.isAway) return void response.writeHead(503).end();
     const found = PROGRAMS.find(([path]) => path.test(url));
     if (found === undefined) return void response.writeHead(404).end();
     const zip = zipOf(found[1], program);
     response.writeHead(200, { 'content-length': zip.length }).end(zip);
-  });
+  };
+  const server = tls === undefined ? createServer(answer) : createTlsServer(tls, answer);
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const { port } = server.address() as AddressInfo;
   const stop = async (): Promise<void> => {
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
   };
-  return { url: `http://127.0.0.1:${port}`, paths, [Symbol.asyncDispose]: stop };
+  const url = `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`;
+  const mirror: BrowserMirror = { url, port, paths, isAway: false, [Symbol.asyncDispose]: stop };
+  return mirror;
 }
 
 /** One program, stored as it is. The numbers are offsets of the ZIP format. */

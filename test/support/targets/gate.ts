@@ -11,7 +11,7 @@ export interface Gate extends AsyncDisposable {
   /** Requests that wait for their answer; a client that gave up does not count. */
   waiting(): number;
   /** Resolves when `count` requests have arrived. */
-  until(count: number): Promise<void>;
+  until(count: number, withinMs?: number): Promise<void>;
   /** Answers those that wait, and from now on every other at once. */
   open(): void;
   stop(): Promise<void>;
@@ -38,7 +38,8 @@ export async function startGate(host = '127.0.0.1'): Promise<Gate> {
     url: `http://${host}:${port}`,
     arrived: (path) => paths.filter((each) => path === undefined || each === path).length,
     waiting: () => held.size,
-    until: (count) => waitUntil(() => paths.length >= count, 20_000, `${count} requests at the gate`),
+    until: (count, withinMs = 20_000) =>
+      waitUntil(() => paths.length >= count, withinMs, `${count} requests at the gate`),
     open: () => {
       isOpen = true;
       for (const response of held) response.end('open');

@@ -26,16 +26,17 @@ const Asset = z
       .describe('pending: on its way from the agent; refused: it never comes, and reason says why'),
     reason: z.string().nullable(),
     source: z.strictObject({
-      type: z.literal('check-result'),
-      checkId: z.uuid(),
+      type: z.enum(['check-result', 'test-session-result']),
+      checkId: z.uuid().nullable(),
       checkName: z.string(),
       checkType: CheckTypeName,
       resultId: z.uuid(),
+      testSessionId: z.uuid().optional(),
     }),
   })
   .meta({ id: 'Asset' });
 
-const AssetList = z
+export const AssetList = z
   .strictObject({
     assets: z.array(Asset),
     truncated: z.boolean(),
@@ -44,7 +45,7 @@ const AssetList = z
   })
   .meta({ id: 'AssetList' });
 
-const ListQuery = z.strictObject({
+export const AssetQuery = z.strictObject({
   type: z.array(z.enum(ASSET_TYPES)).optional().describe('Any of these'),
   name: z.string().max(200).optional().describe('* stands for any characters, ? for one'),
 });
@@ -53,29 +54,63 @@ const ListQuery = z.strictObject({
 const typeOf = (kind: string): AssetType =>
   kind === 'snapshot' ? 'screenshot' : (ASSET_TYPES.find((type) => type === kind) ?? 'file');
 
-const urlOf = (publicUrl: string, checkId: string, resultId: string, assetId: string): string =>
-  `${publicUrl}/v1/check-results/${checkId}/${resultId}/assets/${assetId}`;
+/** Where a check result is read. */
+export const resultUrl = (publicUrl: string, { check_id, id }: ResultRow): string =>
+  `${publicUrl}/v1/check-results/${check_id}/${id}`;
 
-/** The address of an artifact that a result names. */
-export const assetUrl = (publicUrl: string, result: ResultRow, name: string): string =>
-  urlOf(publicUrl, result.check_id, result.id, artifactId(result.id, name));
+/** The address of an artifact that a result names. @param url where the result is read */
+export const assetUrl = (url: string, result: ResultRow, name: string): string =>
+  `${url}/assets/${artifactId(result.id, name)}`;
 
-function showAsset(row: ArtifactRow, result: ResultRow, publicUrl: string): z.input<typeof Asset> {
+type ShownAsset = z.input<typeof Asset>;
+
+function showAsset(row: ArtifactRow, result: ResultRow, publicUrl: string): ShownAsset {
   return {
-    type: typeOf(row.kind),
-    name: row.name,
-    url: urlOf(publicUrl, result.check_id, result.id, row.id),
-    contentType: row.content_type,
-    size: row.size,
-    state: row.state,
-    reason: row.reason,
-    source: {
-      type: 'check-result',
-      checkId: result.check_id,
-      checkName: result.name,
-      checkType: CheckTypeName.parse(result.check_type),
-      resultId: result.id,
-    },
+    ...showFile(row, resultUrl(publicUrl, result)),
+    source: { type: 'check-result', checkId: result.check_id, ...sourceOf(result) },
+  };
+}
+
+/** @param of the result, and where it is read */
+export function showTestAsset(
+  row: ArtifactRow,
+  of: { result: ResultRow; checkId: string | null; testSessionId: string; url: string },
+): ShownAsset {
+  const { result, checkId, testSessionId, url } = of;
+  const source = { type: 'test-session-result' as const, checkId, ...sourceOf(result), testSessionId };
+  return { ...showFile(row, url), source };
+}
+
+const showFile = (row: ArtifactRow, url: string): Omit<ShownAsset, 'source'> => ({
+  type: typeOf(row.kind),
+  name: row.name,
+  url: `${url}/assets/${row.id}`,
+  contentType: row.content_type,
+  size: row.size,
+  state: row.state,
+  reason: row.reason,
+});
+
+const sourceOf = (result: ResultRow) => ({
+  checkName: result.name,
+  checkType: CheckTypeName.parse(result.check_type),
+  resultId: result.id,
+});
+
+/** Those that are asked for, as many as fit into one answer. */
+export function listOf(
+  assets: readonly ShownAsset[],
+  { type: types, name: pattern }: z.output<typeof AssetQuery>,
+): z.input<typeof AssetList> {
+  const fitting = assets
+    .filter(({ type }) => types === undefined || types.includes(type))
+    .filter(({ name }) => pattern === undefined || matchesGlob(name, pattern));
+  const shown = fitting.slice(0, MAX_ENTRIES);
+  return {
+    assets: shown,
+    truncated: shown.length < fitting.length,
+    entriesReturned: shown.length,
+    entriesTotal: fitting.length,
   };
 }
 
@@ -86,25 +121,17 @@ export const assetRoutes: readonly Route[] = [
       path: '/v1/check-results/{checkId}/{checkResultId}/assets',
       tag,
       summary: 'List the files of a check result: screenshots, traces, videos, reports',
-      query: ListQuery,
+      query: AssetQuery,
       status: 200,
       reply: AssetList,
       errors: [404],
     },
     async (caller, { params, query }) => {
       const { result, assets } = await verbs.listAssets(caller, params.checkId, params.checkResultId);
-      const { type: types, name: pattern } = query;
-      const fitting = assets
-        .map((row) => showAsset(row, result, caller.publicUrl))
-        .filter(({ type }) => types === undefined || types.includes(type))
-        .filter(({ name }) => pattern === undefined || matchesGlob(name, pattern));
-      const shown = fitting.slice(0, MAX_ENTRIES);
-      return {
-        assets: shown,
-        truncated: shown.length < fitting.length,
-        entriesReturned: shown.length,
-        entriesTotal: fitting.length,
-      };
+      return listOf(
+        assets.map((row) => showAsset(row, result, caller.publicUrl)),
+        query,
+      );
     },
   ),
   route(

@@ -86,7 +86,7 @@ export function showCheck(
   row: CheckRow,
   { includeDependencies, group }: Shown = { includeDependencies: true },
 ): Record<string, unknown> {
-  const check = withGroup(row.definition as Check, group);
+  const check = withGroup(row.type, row.definition as Check, group);
   const shown = {
     id: row.id,
     checkType: row.type,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ResultRow } from '../../store/index.ts';
 import { ARTIFACT_PREFIX } from '../../../contract/index.ts';
-import { assetUrl } from './assets.ts';
+import { assetUrl, resultUrl } from './assets.ts';
 import { instant, Instant } from './shapes.ts';
 
 const Detail = z.record(z.string(), z.unknown()).nullable().default(null);
@@ -137,6 +137,11 @@ export const CheckResult = z
   })
   .meta({ id: 'CheckResult' });
 
+/** As a check result, of a check that may be stored nowhere. */
+export const TestSessionResult = CheckResult.extend({ checkId: z.uuid().nullable() }).meta({
+  id: 'TestSessionResult',
+});
+
 export const resultFields = CheckResult.keyof();
 
 /** What the queue keeps of a result beside its columns. */
@@ -153,9 +158,12 @@ const Stored = z.object({
 type Shown = Omit<z.input<typeof CheckResult>, keyof typeof DETAILS> &
   Record<keyof typeof DETAILS, object | null>;
 
-export function showResult(row: ResultRow, publicUrl: string): Shown {
+/** @param url where it is read, of a result that is no check's */
+export function showResult(row: ResultRow, publicUrl: string, url?: string): Shown {
   const { errors, measured, ...found } = Stored.parse(row.detail ?? {});
-  const { apiCheckResult, ...details } = withLinks(found, (name) => assetUrl(publicUrl, row, name));
+  const { apiCheckResult, ...details } = withLinks(found, (name) =>
+    assetUrl(url ?? resultUrl(publicUrl, row), row, name),
+  );
   return {
     id: row.id,
     name: row.name,
@@ -177,7 +185,7 @@ export function showResult(row: ResultRow, publicUrl: string): Shown {
     resultType: row.result_type,
     sequenceId: row.sequence_id,
     traceId: null,
-    errorGroupIds: [],
+    errorGroupIds: row.error_group_ids,
     errors,
     eventLoopDelayMs: measured?.eventLoopDelayMs ?? null,
     resolvedAddress: measured?.resolvedAddress ?? null,
@@ -186,12 +194,15 @@ export function showResult(row: ResultRow, publicUrl: string): Shown {
 
 /** Members of a type's result in which artifacts are named. What targets and scripts wrote is not among them. */
 const LINKING = new Set([
+  'blobReportFile',
+  'htmlReportFile',
   'jobAssets',
   'pages',
   'pcapDataUrl',
   'playwrightTestJsonReportFile',
   'playwrightTestTraces',
   'playwrightTestVideos',
+  'playwrightTraceFiles',
   'screenshots',
   'snapshots',
   'steps',

@@ -32,7 +32,8 @@ const RUN_SOURCES = [
   'TRIGGER_API',
 ] as const;
 
-const REASONS: Readonly<Record<string, string>> = {
+/** Sentences for what ends runs without a result. */
+export const RUN_END_REASONS: Readonly<Record<string, string>> = {
   NO_AGENT_CONNECTED: 'No agent of this location was connected before the run expired.',
   ALL_AGENTS_BUSY:
     'Every agent of this location was busy, or had no room for runs of this kind, until the run expired.',
@@ -148,7 +149,7 @@ function showRun(run: SessionRun): z.input<typeof SessionRunEntry> {
     state: stateOf(run.state),
     attempts: run.attempt,
     reason: run.end_reason,
-    message: run.end_reason === null ? null : (REASONS[run.end_reason] ?? run.end_reason),
+    message: run.end_reason === null ? null : (RUN_END_REASONS[run.end_reason] ?? run.end_reason),
   };
 }
 

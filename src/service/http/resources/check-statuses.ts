@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { SuiteMetrics } from '../../../checks/index.ts';
 import * as verbs from '../../verbs/index.ts';
 import type { CheckStatusRow } from '../../store/index.ts';
 import { route, type Route } from '../route.ts';
@@ -18,14 +19,21 @@ const CheckStatus = z
     lastRunLocation: z.string(),
     lastCheckRunId: z.int(),
     sslDaysRemaining: z.number().nullable(),
+    testMetrics: SuiteMetrics.nullable().describe('Of a Playwright suite: its tests by their outcome'),
     created_at: Instant,
     updated_at: Instant,
   })
   .meta({ id: 'CheckStatus' });
 
-function showStatus({ createdAt, updatedAt, ...status }: CheckStatusRow): z.input<typeof CheckStatus> {
+function showStatus({
+  createdAt,
+  updatedAt,
+  testMetrics,
+  ...status
+}: CheckStatusRow): z.input<typeof CheckStatus> {
   return {
     ...status,
+    testMetrics: SuiteMetrics.safeParse(testMetrics).data ?? null,
     sslDaysRemaining: null,
     created_at: instant(createdAt),
     updated_at: instant(updatedAt),

@@ -6,10 +6,14 @@ import { checkResultRoutes } from './check-results.ts';
 import { checkSessionRoutes } from './check-sessions.ts';
 import { checkStatusRoutes } from './check-statuses.ts';
 import { checkRoutes } from './checks.ts';
+import { errorGroupRoutes } from './error-groups.ts';
 import { privateLocationRoutes } from './private-locations.ts';
 import { referenceRoutes } from './reference.ts';
 import { runtimeRoutes } from './runtimes.ts';
 import { snippetRoutes } from './snippets.ts';
+import { storageRoutes } from './storage.ts';
+import { testSessionRoutes } from './test-sessions.ts';
+import { triggerRoutes } from './triggers.ts';
 import { variableRoutes } from './variables.ts';
 
 /** Every route of the interface, one module per resource. */
@@ -20,10 +24,14 @@ export const routes: readonly Route[] = [
   ...checkSessionRoutes,
   ...checkResultRoutes,
   ...assetRoutes,
+  ...testSessionRoutes,
+  ...triggerRoutes,
+  ...errorGroupRoutes,
   ...privateLocationRoutes,
   ...accountRoutes,
   ...variableRoutes,
   ...snippetRoutes,
   ...runtimeRoutes,
   ...referenceRoutes,
+  ...storageRoutes,
 ];

@@ -3,6 +3,8 @@ import * as start from './0001-start.ts';
 import * as userCode from './0002-user-code.ts';
 import * as groups from './0003-groups.ts';
 import * as locationLoad from './0004-location-load.ts';
+import * as suites from './0010-suites.ts';
+import * as triggers from './0011-triggers.ts';
 
 /**
  * In the order in which they run. Forward only: a released one is never edited.
@@ -19,4 +21,6 @@ export const migrations: Record<string, Migration> = {
   '0002-user-code': userCode,
   '0003-groups': groups,
   '0004-location-load': locationLoad,
+  '0010-suites': suites,
+  '0011-triggers': triggers,
 };

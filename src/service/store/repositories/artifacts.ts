@@ -9,6 +9,31 @@ export type ArtifactRow = Selectable<ArtifactTable>;
 export const artifactId = (resultId: string, name: string): string =>
   derivedId('artifact', resultId.toLowerCase(), name);
 
+/** The result of a suite in parts, known before any of them has ended. */
+export const wholeResultId = (wholeId: string): string => derivedId('whole', wholeId);
+
+/** What a suite's part calls an artifact may be the name of another part's. */
+export const partArtifactName = (shard: number, name: string): string => `shard-${shard}/${name}`;
+
+/** The artifact that an agent knows by its result and name. */
+export async function findAnnounced(
+  db: Db,
+  resultId: string,
+  name: string,
+  place: { accountId: string; location: string },
+): Promise<ArtifactRow | undefined> {
+  const own = await findArtifact(db, artifactId(resultId, name), place);
+  if (own !== undefined) return own;
+  const part = await db
+    .selectFrom('run_part')
+    .select(['whole_id', 'shard'])
+    .where('result_id', '=', resultId)
+    .executeTakeFirst();
+  if (part === undefined) return undefined;
+  const shown = artifactId(wholeResultId(part.whole_id), partArtifactName(part.shard, name));
+  return findArtifact(db, shown, place);
+}
+
 /** @param place of whom it must be */
 export async function findArtifact(
   db: Db,

@@ -81,16 +81,24 @@ export async function findChecks(db: Db, accountId: string, ids: readonly string
 }
 
 /** Activated checks that carry all tags of at least one set; all of them without sets. */
-export async function activeChecks(
+export const activeChecks = async (
   db: Db,
   accountId: string,
   tagSets?: readonly (readonly string[])[],
+): Promise<CheckRow[]> => matchingChecks(db, accountId, tagSets, false);
+
+/** @param all deactivated checks too */
+export async function matchingChecks(
+  db: Db,
+  accountId: string,
+  tagSets: readonly (readonly string[])[] | undefined,
+  all: boolean,
 ): Promise<CheckRow[]> {
   return db
     .selectFrom('check_def')
     .selectAll()
     .where('account_id', '=', accountId)
-    .where('activated', '=', true)
+    .$if(!all, (query) => query.where('activated', '=', true))
     .$if(tagSets !== undefined, (query) =>
       query.where((eb) => eb.or(tagSets!.map((set) => sql<boolean>`tags @> ${[...set]}::text[]`))),
     )
@@ -174,6 +182,8 @@ export interface CheckStatusRow {
   lastCheckRunId: number;
   longestRun: number | null;
   shortestRun: number | null;
+  /** Of a suite, as its agent counted its tests. */
+  testMetrics: unknown;
   createdAt: Date;
   updatedAt: Date;
 }
@@ -185,6 +195,9 @@ export async function checkStatuses(db: Db, accountId: string, checkId?: string)
     select c.id as "checkId", c.name, l.has_failures as "hasFailures", l.has_errors as "hasErrors",
       l.is_degraded as "isDegraded", l.location as "lastRunLocation", l.run_id as "lastCheckRunId",
       t.longest as "longestRun", t.shortest as "shortestRun",
+      case when c.type = 'PLAYWRIGHT' then (
+        select d.detail #> '{playwrightCheckResult,metrics}' from check_result_detail d
+        where d.result_id = l.id and d.scheduled_at = l.scheduled_at) end as "testMetrics",
       c.created_at as "createdAt", l.created_at as "updatedAt"
     from check_def c
     join lateral (

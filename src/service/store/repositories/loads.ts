@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Db } from '../../ports.ts';
+import { ClassNumber } from '../schema.ts';
 import type { LocationRow } from './locations.ts';
 
 /** Agents of one version that are connected to a location. */
@@ -18,6 +19,9 @@ export interface LocationLoad {
   oldestSeconds: number;
   /** Runs that agents have. */
   inFlight: number;
+  /** Those of both that are suites, which take minutes and most of a machine each. */
+  suitesQueued: number;
+  suitesInFlight: number;
   lastSeen: Date | null;
   fleets: Fleet[];
 }
@@ -29,9 +33,11 @@ export interface LoadSample {
   oldestSeconds: number;
 }
 
+const SUITES = sql`count(*) filter (where job_class = ${sql.lit(ClassNumber.suite)})::int`;
+
 /** Over the partial index of what waits, so that its cost follows the queue and not the table. */
 const QUEUED = sql`
-  select account_id, location, count(*)::int as runs,
+  select account_id, location, count(*)::int as runs, ${SUITES} as suites,
     greatest(0, extract(epoch from now() - min(not_before)))::float8 as oldest
   from run where state = 0 and not_before <= now() and expires_at > now()
   group by account_id, location`;
@@ -41,7 +47,7 @@ export async function loadsNow(db: Db): Promise<LocationLoad[]> {
   const { rows } = await sql<LocationLoad>`
     with queued as (${QUEUED}),
     held as (
-      select account_id, location, count(*)::int as runs from run where state in (1, 2)
+      select account_id, location, count(*)::int as runs, ${SUITES} as suites from run where state in (1, 2)
       group by account_id, location
     ), fleet as (
       select location_id, version, count(*)::int as agents, sum(slots)::int as slots, max(last_seen) as seen
@@ -52,7 +58,8 @@ export async function loadsNow(db: Db): Promise<LocationLoad[]> {
       from fleet group by location_id
     )
     select l.slug, coalesce(q.runs, 0) as queued, coalesce(q.oldest, 0) as "oldestSeconds",
-      coalesce(h.runs, 0) as "inFlight", greatest(l.last_seen, f.seen) as "lastSeen",
+      coalesce(h.runs, 0) as "inFlight",
+      coalesce(q.suites, 0) as "suitesQueued", coalesce(h.suites, 0) as "suitesInFlight", greatest(l.last_seen, f.seen) as "lastSeen",
       coalesce(f.list, '[]') as fleets
     from private_location l
     left join queued q on q.account_id = l.account_id and q.location = l.slug

@@ -1,5 +1,6 @@
 import { sql, type Selectable } from 'kysely';
 import type { Db } from '../../ports.ts';
+import { wholeResultId } from './artifacts.ts';
 import type { CheckResultTable } from '../schema.ts';
 
 /** A result with what the list does not need for filtering beside it. */
@@ -76,6 +77,18 @@ export async function findResult(
     .where('r.check_id', '=', checkId)
     .where('r.id', '=', id)
     .executeTakeFirst();
+}
+
+/** The results, once they are there, of suites that these are parts of. */
+export async function wholesOfParts(db: Db, ids: readonly string[]): Promise<string[]> {
+  if (ids.length === 0) return [];
+  const rows = await db
+    .selectFrom('run_part')
+    .select('whole_id')
+    .distinct()
+    .where('result_id', 'in', [...ids])
+    .execute();
+  return rows.map(({ whole_id }) => wholeResultId(whole_id));
 }
 
 /** Results by id, oldest first; those that are not there are left out. */

@@ -1,4 +1,5 @@
 import type { Selectable } from 'kysely';
+import { derivedId } from '../../../kit/ids.ts';
 import type { Db } from '../../ports.ts';
 import type { CheckResultTable, CheckSessionTable, RunTable } from '../schema.ts';
 
@@ -9,12 +10,18 @@ export type SessionRun = Pick<
 >;
 export type SessionResult = Selectable<CheckResultTable>;
 
+/** The sequence of a session at one of its locations. */
+export const sequenceIdOf = (sessionId: string, location: string): string =>
+  derivedId('sequence', sessionId, location);
+
+/** Sessions of test sessions are found there. */
 export async function findSession(db: Db, accountId: string, id: string): Promise<SessionRow | undefined> {
   return db
     .selectFrom('check_session')
     .selectAll()
     .where('account_id', '=', accountId)
     .where('id', '=', id)
+    .where('test_session_id', 'is', null)
     .executeTakeFirst();
 }
 
@@ -31,7 +38,15 @@ export async function findSessions(db: Db, ids: readonly string[]): Promise<Sess
 export async function runsOfSession(db: Db, sessionId: string): Promise<SessionRun[]> {
   return db
     .selectFrom('run')
-    .select(['id', 'sequence_id', 'location', 'state', 'attempt', 'end_reason', 'token'])
+    .select((eb) => [
+      'id',
+      eb.fn.coalesce('whole_id', 'sequence_id').as('sequence_id'),
+      'location',
+      'state',
+      'attempt',
+      'end_reason',
+      'token',
+    ])
     .where('session_id', '=', sessionId)
     .orderBy('id')
     .execute();

@@ -1,0 +1,1 @@
+export { PlaywrightFields } from '../suite-fields.ts';

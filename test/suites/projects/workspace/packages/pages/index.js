@@ -1,0 +1,1 @@
+exports.greeting = (name) => `data:text/html,<h1>Hello ${name}</h1>`;
