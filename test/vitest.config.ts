@@ -1,9 +1,12 @@
 import { availableParallelism } from 'node:os';
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig } from 'vitest/config';
+
+/** Files that take a minute and more, which `npm test` leaves out. */
+const LONG = 'test/**/*.long.test.ts';
 
 const project = (name: string, include: string[], more: object = {}) => ({
   extends: true as const,
-  test: { name, include, ...more },
+  test: { name, include, exclude: [...configDefaults.exclude, LONG], ...more },
 });
 
 /** unit and arch need no service; the others say in test/support what they need and skip with a printed reason. */
@@ -54,7 +57,12 @@ export default defineConfig({
         hookTimeout: 120_000,
       }),
       project('e2e', ['test/e2e/**/*.test.ts'], { testTimeout: 120_000, hookTimeout: 120_000 }),
-      project('long', ['test/long/**/*.test.ts'], { testTimeout: 120_000, hookTimeout: 120_000 }),
+      project('long', [LONG], {
+        exclude: configDefaults.exclude,
+        globalSetup: ['test/rest/template.ts'],
+        testTimeout: 120_000,
+        hookTimeout: 120_000,
+      }),
     ],
   },
 });

@@ -40,9 +40,9 @@ test.each([
 
 test('--wait ends it when no run comes, and a run under way is not idleness', async () => {
   await using service = await startFakeService();
-  await using agent = await startTestAgent(service, {}, { once: { runs: 5, waitMs: 400 } });
+  await using agent = await startTestAgent(service, {}, { once: { runs: 5, waitMs: 2_000 } });
   await agent.ready;
-  const job = standInJob({ sleepMs: 1500 });
+  const job = standInJob({ sleepMs: 3_000 });
   service.offer(job);
   await agent.done;
   expect(service.results.map(({ runId }) => runId)).toEqual([job.runId]);

@@ -77,7 +77,7 @@ export const suiteTools: Hop = {
       'Install them, where suites must do without a registry: vedette runtime install',
     );
   },
-  late: runtimes.late,
+  late: (site) => runtimes.late(site),
 };
 
 export const scripts: Hop = {

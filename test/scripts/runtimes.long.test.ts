@@ -17,7 +17,7 @@ import { copyRuntime, lacksChromium, lacksRuntime, makeTinyRuntime } from '../su
 import { startBrowserMirror } from '../support/targets/browser-mirror.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
 
-const OPEN_PAGE = join(import.meta.dirname, 'open-page.mjs');
+const OPEN_PAGE = join(import.meta.dirname, 'programs/open-page.mjs');
 const VERSIONS: Readonly<Record<string, { node: RegExp; playwright: string }>> = {
   '2026.04': { node: /^v24\./, playwright: '1.58.2' },
   '2025.04': { node: /^v22\./, playwright: '1.51.1' },
