@@ -37,7 +37,7 @@ const resize = (megabytes: number): string =>
 
 async function run(body = ''): Promise<RunResult> {
   using project = projectWith('npm', {
-    'playwright.config.ts': `export default { testDir: './tests', retries: 0, workers: 1 };`,
+    'playwright.config.ts': `export default { testDir: './tests', retries: 0, workers: 1, timeout: 3_000 };`,
     'tests/pages.spec.ts': `import { test } from '@playwright/test';
 import { writeFileSync } from 'node:fs';
 test('writes', () => { ${body} });`,

@@ -94,6 +94,7 @@ describe.skipIf(missing !== undefined)('a suite', () => {
       `import { test, expect } from '@playwright/test';
 import { createServer } from 'node:http';
 import { execFileSync } from 'node:child_process';
+import { getPriority } from 'node:os';
 test('a page', async ({ page }) => {
   await page.goto('http://shop.inside.test/page');
   await expect(page).toHaveTitle('shop.inside.test /page');
@@ -121,8 +122,9 @@ test('trusts', async ({ page }) => {
   await expect(page).toHaveTitle('trusted');
   expect((await fetch('https://localhost:${securePort}/')).status).toBe(200);
 });
-test('is nobody', () => {
+test('is nobody, and stands back', () => {
   expect(process.getuid!()).not.toBe(0);
+  expect(getPriority()).toBeGreaterThanOrEqual(5);
 });`,
       proxy.url,
     );
