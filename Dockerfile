@@ -216,7 +216,8 @@ RUN for runtime in runtimes/20*; do \
     done
 # Of the tools of suites too, what nobody runs.
 RUN slim runtimes/tools \
-    && rm -rf runtimes/tools/npm-*/docs runtimes/tools/npm-*/man runtimes/tools/node-*/share \
+    && rm -rf runtimes/tools/npm-*/docs runtimes/tools/npm-*/man \
+         runtimes/tools/node-*/include runtimes/tools/node-*/share \
     && for node in runtimes/tools/node-*/bin/node; do [ ! -e $node ] || strip $node || exit 1; done
 
 FROM agent-install AS agent-system
