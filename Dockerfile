@@ -187,9 +187,12 @@ ARG NPM_CONFIG_REGISTRY
 ARG PLAYWRIGHT_DOWNLOAD_HOST
 # Ids, with spaces between them: "2025.04 2026.04" for a migration.
 ARG RUNTIMES=2026.04
+# For Playwright suites, besides npm, pnpm and Yarn: "bun node22", each about 100 MB. What is not here is
+# fetched by the agent when a suite needs it.
+ARG SUITE_TOOLS=""
 RUN --mount=type=secret,id=ca --mount=type=secret,id=npmrc,target=/root/.npmrc \
     --mount=type=cache,target=/root/.npm \
-    with-ca vedette runtime install --no-browser $RUNTIMES
+    with-ca vedette runtime install --no-browser --suite-tools "$SUITE_TOOLS" $RUNTIMES
 # Playwright knows which libraries its builds need; an older one does not know a newer Debian.
 RUN --mount=type=secret,id=ca \
     if [ "$BROWSER_SOURCE" = playwright ]; then \
@@ -197,7 +200,7 @@ RUN --mount=type=secret,id=ca \
       with-ca node $newest/node_modules/playwright-core/cli.js install-deps chromium-headless-shell || exit 1; \
     fi; \
     [ "$CHROMIUM" = whole ] || only=--headless-only; \
-    with-ca vedette runtime install --browser-source "$BROWSER_SOURCE" $only $RUNTIMES
+    with-ca vedette runtime install --no-suites --browser-source "$BROWSER_SOURCE" $only $RUNTIMES
 
 FROM packages AS runtimes
 COPY --from=agent-install /opt/vedette/runtimes runtimes
@@ -211,8 +214,16 @@ RUN for runtime in runtimes/20*; do \
            ln -s "$(basename $cache)" "${cache%-0}-1000" || exit 1; \
          done || exit 1; \
     done
+# Of the tools of suites too, what nobody runs.
+RUN slim runtimes/tools \
+    && rm -rf runtimes/tools/npm-*/docs runtimes/tools/npm-*/man \
+         runtimes/tools/node-*/include runtimes/tools/node-*/share \
+    && for node in runtimes/tools/node-*/bin/node; do [ ! -e $node ] || strip $node || exit 1; done
 
 FROM agent-install AS agent-system
+# One npm is enough: that of the suites.
+RUN rm -rf /usr/local/lib/node_modules && cd /usr/local/bin && rm -f npm npx \
+    && for name in npm npx; do ln -s ../../../opt/vedette/runtimes/tools/npm-*/bin/$name-cli.js $name; done
 RUN rm -rf /opt/vedette/runtimes /usr/local/sbin/with-ca /tmp/* /root/.npm /root/.cache \
       /var/cache/apt/* /var/lib/apt/lists/* /var/log/* /usr/share/man /usr/share/locale /usr/share/info \
     && find /usr/share/doc -type f ! -name copyright -delete \
@@ -264,7 +275,10 @@ RUN dpkg-query --admindir=/tmp/agent -W -f '${Package} ${Version} ${Architecture
          rm -rf $helpers && ln -s ../../../helpers $helpers; \
          npm sbom --prefix $runtime --omit=dev --sbom-format=cyclonedx \
            >/sbom/runtime-$(basename $runtime).npm.cdx.json || exit 1; \
-       done
+       done \
+    && for tool in runtimes/tools/*/package.json; do \
+         node -p 'const { name, version } = require(process.argv[1]); `${name} ${version}`' ./$tool || exit 1; \
+       done >/sbom/agent.suite-tools.txt
 
 FROM scratch AS sbom
 COPY --from=sbom-files /sbom /

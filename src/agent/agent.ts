@@ -176,11 +176,12 @@ export class Agent {
   }
 
   #suiteRoom({ plan, spool, dataDir, authorities }: AgentParts): SuiteRoom {
-    const { log, findRuntimes: find = findRuntimes } = this.#options;
+    const { log, findRuntimes: find = findRuntimes, suiteLimits: limits } = this.#options;
     const { apiKey, packageVariables, installScripts, dependencyCache } = this.#settings;
     return new SuiteRoom({
       dataDir,
       memoryBytes: plan.limitBytes.suite,
+      ...(limits === undefined ? {} : { limits }),
       egress: this.#egress,
       extraCaCerts: authorities.file,
       browserAuthorities: () => authorities.browserDatabase(),

@@ -8,7 +8,7 @@ import { chooseDataDir } from './data-dir.ts';
 import type { HealthServer } from './health/index.ts';
 import { ProbePool } from './probes/index.ts';
 import type { Runtime } from './runtimes/index.ts';
-import { requireWalls, sandboxReport, sweepMarkers } from './sandbox/index.ts';
+import { requireWalls, sandboxReport, sweepMarkers, type JobLimits } from './sandbox/index.ts';
 import type { AgentSettings } from './settings.ts';
 
 export interface AgentOptions {
@@ -21,6 +21,7 @@ export interface AgentOptions {
   scriptEntry?: URL;
   findRuntimes?: () => readonly Runtime[];
   runtimesEveryMs?: number;
+  suiteLimits?: Partial<JobLimits>;
   linkTiming?: LinkTiming;
   pollForMs?: number;
   authoritiesEveryMs?: number;

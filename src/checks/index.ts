@@ -8,5 +8,6 @@ export * from './check.ts';
 export * from './check-type.ts';
 export { checkTypes, findCheckType } from './registry.ts';
 export { BUNDLE_KEY, SuiteJob } from './suite-fields.ts';
+export { boundedError, boundedTests, boundedText, MAX_SUITE_ERRORS } from './suite-bounds.ts';
 export { mergeSuites } from './suite-merge.ts';
 export * from './suite-result.ts';

@@ -89,3 +89,24 @@ test('the parts of a suite are one suite with all tests', () => {
   ]);
   expect(merged.jobLog.map(({ msg }) => msg)).toEqual(['[2/2] line of 2', '[1/2] line of 1']);
 });
+
+test('parts that are large together keep what failed, and say what they left out', () => {
+  const large = (index: number): SuiteResult => {
+    const tests = Array.from({ length: 400 }, (_, at) =>
+      suiteTest(`${index} ${at} ${'x'.repeat(1000)}`, { status: at % 100 === 0 ? 'failed' : 'passed' }),
+    );
+    const jobLog = Array.from({ length: 1000 }, (_, at) => ({
+      time: at,
+      msg: `${at} ${'y'.repeat(200)}`,
+      level: 'INFO' as const,
+    }));
+    return part(index, tests, { jobLog, testsLeftOut: 1 });
+  };
+  const merged = mergeSuites(Array.from({ length: 10 }, (_, at) => large(at + 1)));
+  expect(JSON.stringify(merged).length).toBeLessThan(2_000_000);
+  expect(merged.metrics).toMatchObject({ total: 4010, failed: 40, passed: 3960 });
+  expect(merged.tests.filter(({ status }) => status === 'failed')).toHaveLength(40);
+  expect(merged.tests.length + merged.testsLeftOut).toBe(4010);
+  expect(merged.jobLog[0]!.msg).toMatch(/^\d+ lines were left out/);
+  expect(merged.jobLog.at(-1)!.msg).toContain('999 ');
+});

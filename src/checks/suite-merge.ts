@@ -1,6 +1,10 @@
+import { boundedLog, boundedTests, MAX_SUITE_ERRORS } from './suite-bounds.ts';
 import type { SuiteMetrics, SuiteResult } from './suite-result.ts';
 
 const SLOWEST = 5;
+/** Room for all the tests of three parts as large as a part may be; whoever lists results reads a hundred. */
+const MAX_TESTS_CHARS = 1_200_000;
+const MAX_LOG_CHARS = 400_000;
 
 /**
  * What a suite found of which each part was run elsewhere: all tests, sums of what is counted, and the
@@ -14,12 +18,21 @@ export function mergeSuites(parts: readonly SuiteResult[]): SuiteResult {
   const most = (of: (part: SuiteResult) => number): number => Math.max(...parts.map(of));
   const known = <T>(of: (part: SuiteResult) => T | null): T | null =>
     parts.map(of).find((value) => value !== null) ?? null;
+  const { tests, leftOut } = boundedTests(
+    every((part) => part.tests),
+    MAX_TESTS_CHARS,
+  );
+  const log = every(({ jobLog, shard }) =>
+    shard === null
+      ? jobLog
+      : jobLog.map((line) => ({ ...line, msg: `[${shard.index}/${shard.total}] ${line.msg}` })),
+  ).toSorted((a, b) => a.time - b.time);
   const installs = every(({ install }) => (install === null ? [] : [install]));
   return {
-    errors: distinct(every(({ errors }) => errors)),
+    errors: distinct(every(({ errors }) => errors)).slice(0, MAX_SUITE_ERRORS),
     playwrightTraceFiles: every((part) => part.playwrightTraceFiles),
-    tests: every(({ tests }) => tests),
-    testsLeftOut: sum(parts.map((part) => part.testsLeftOut)),
+    tests,
+    testsLeftOut: leftOut + sum(parts.map((part) => part.testsLeftOut)),
     metrics: mergeMetrics(parts.map(({ metrics }) => metrics)),
     startTime: Math.min(...parts.map(({ startTime }) => startTime)),
     endTime: most(({ endTime }) => endTime),
@@ -37,11 +50,7 @@ export function mergeSuites(parts: readonly SuiteResult[]): SuiteResult {
     error: known(({ error }) => error),
     degraded: [...new Set(every(({ degraded }) => degraded))],
     shard: null,
-    jobLog: every(({ jobLog, shard }) =>
-      shard === null
-        ? jobLog
-        : jobLog.map((line) => ({ ...line, msg: `[${shard.index}/${shard.total}] ${line.msg}` })),
-    ).toSorted((a, b) => a.time - b.time),
+    jobLog: boundedLog(log, MAX_LOG_CHARS),
     jobAssets: [
       ...every(({ jobAssets }) => jobAssets),
       ...every((part) =>

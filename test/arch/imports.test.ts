@@ -37,7 +37,7 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
 /** Words that only these places may use. */
 const WORDS: Readonly<Record<string, readonly string[]>> = {
   // User code has an environment of its own.
-  'process.env': ['cli/', 'agent/scripts/child/', 'agent/suites/child/'],
+  'process.env': ['cli/', 'agent/scripts/child/', 'agent/suites/child/preload.ts'],
   // A child process ends itself.
   'process.exit(': [
     'cli/',

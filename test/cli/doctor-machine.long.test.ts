@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { offeredRuntimes, runtimePaths, RUNTIMES_FOLDER } from '../../src/agent/runtimes/index.ts';
+import { INSTALLED_TOOLS } from '../../src/agent/suites/index.ts';
 import { temporaryFolder } from '../support/agent.ts';
 import { describeUnless, lacks } from '../support/programs.ts';
 import { lacksRuntime } from '../support/runtime-root.ts';
@@ -199,6 +200,15 @@ describeUnless(noRuntime ?? noNamespaces, 'vedette doctor, scripts and browsers'
     registry.close();
     expect(within.trouble).toEqual({});
     expect(within.text).toContain('it has playwright 9.9.9');
+  });
+
+  test('tools of suites that are gone are a warning', async () => {
+    mkdirSync(INSTALLED_TOOLS, { recursive: true });
+    const { code, trouble } = await examine(env(), { within: afterMounts(empty(INSTALLED_TOOLS)) });
+    expect(code).toBe(0);
+    expect(trouble['suite-tools']).toMatch(
+      /^warning: npm \S+, pnpm .* are not installed: the first suite that needs one .* → Install them, /,
+    );
   });
 
   test('a browser that is gone', async () => {

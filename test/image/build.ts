@@ -44,30 +44,44 @@ export interface Built {
 export async function build(target: Target): Promise<Built> {
   const image = `vedette-test-${target}`;
   const begun = performance.now();
-  await runBuild('--target', target, '--tag', image);
+  const options = ['--target', target, '--build-arg', `BASE_IMAGE=${DEBIAN_IMAGE}`];
+  await runBuild(...options, '--build-arg', 'BROWSER_SOURCE=debian', '--tag', image);
   const seconds = Math.round((performance.now() - begun) / 1000);
   const size = docker('image', 'inspect', '--format', '{{.Size}}', image).stdout;
   return { image, seconds, megabytes: Math.round(Number(size) / MB) };
 }
 
-function authority(): string[] {
-  const file = AUTHORITIES.find((each) => each !== '' && existsSync(each));
-  return file === undefined ? [] : [`--secret=id=ca,src=${file}`];
+/** Builds the image with compilers upon the one of the agent. @returns its name */
+export async function buildDev(agent: string): Promise<string> {
+  const image = `${agent}-dev`;
+  const file = resolve(PROJECT, 'Dockerfile.dev');
+  await runBuild('--file', file, '--build-arg', `AGENT_IMAGE=${agent}`, '--tag', image);
+  return image;
 }
+
+/** A file with the authorities that this machine trusts. */
+export const authorityFile = (): string | undefined =>
+  AUTHORITIES.find((each) => each !== '' && existsSync(each));
+
+/** How this machine reaches registries. */
+export const networkOfMachine = (): Record<string, string> =>
+  Object.fromEntries(NETWORK.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])));
 
 /** Files of the target `sbom`, into a folder. */
 export const writePartsLists = (folder: string): Promise<void> =>
-  runBuild('--target', 'sbom', '--output', `type=local,dest=${folder}`);
+  runBuild(
+    '--target=sbom',
+    `--build-arg=BASE_IMAGE=${DEBIAN_IMAGE}`,
+    '--build-arg=BROWSER_SOURCE=debian',
+    `--output=type=local,dest=${folder}`,
+  );
 
 async function runBuild(...options: string[]): Promise<void> {
   // A name alone passes on the variable of this process.
-  const given = [
-    `BASE_IMAGE=${DEBIAN_IMAGE}`,
-    'BROWSER_SOURCE=debian',
-    ...NETWORK.filter((name) => process.env[name]),
-  ];
-  const buildArgs = given.map((each) => `--build-arg=${each}`);
-  const args = ['build', '--progress=plain', ...options, ...buildArgs, ...authority(), PROJECT];
+  const buildArgs = Object.keys(networkOfMachine()).map((name) => `--build-arg=${name}`);
+  const file = authorityFile();
+  const secrets = file === undefined ? [] : [`--secret=id=ca,src=${file}`];
+  const args = ['build', '--progress=plain', ...options, ...buildArgs, ...secrets, PROJECT];
   const child = spawn(builder!, args, { stdio: ['ignore', 'pipe', 'pipe'], env: buildKit() });
   let output = '';
   for (const stream of [child.stdout, child.stderr]) {

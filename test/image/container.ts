@@ -10,13 +10,14 @@ const START_MS = 60_000;
 
 /** As `docker run --read-only --cap-drop ALL --security-opt no-new-privileges --memory 2g --pids-limit 512`. */
 class Restricted extends GenericContainer {
-  constructor(image: string, volume: string) {
+  constructor(image: string, volume: string, files: Readonly<Record<string, string>>) {
     super(image);
     this.withDroppedCapabilities('ALL');
     this.withSecurityOpt('no-new-privileges');
     this.withResourcesQuota({ memory: 2 });
     // The one place that can be written.
-    this.withBindMounts([{ source: volume, target: '/var/lib/vedette' }]);
+    const read = Object.entries(files).map(([target, source]) => ({ source, target, mode: 'ro' as const }));
+    this.withBindMounts([{ source: volume, target: '/var/lib/vedette' }, ...read]);
     Object.assign(this.hostConfig, { ReadonlyRootfs: true, PidsLimit: 512 });
   }
 }
@@ -52,13 +53,22 @@ export interface Start {
   user?: string;
   /** Its data folder; without, one that goes with it. */
   volume?: string;
+  /** Files of this machine that it reads, by where it sees them. */
+  files?: Readonly<Record<string, string>>;
 }
 
 /** Starts an image in the tightest container there is and waits until it is ready. */
-export async function startContainer({ image, port, env, user = '1000', volume }: Start): Promise<Container> {
+export async function startContainer({
+  image,
+  port,
+  env,
+  user = '1000',
+  volume,
+  files = {},
+}: Start): Promise<Container> {
   const own = volume === undefined ? newVolume() : undefined;
   const begun = performance.now();
-  const container = await new Restricted(image, volume ?? own!.name)
+  const container = await new Restricted(image, volume ?? own!.name, files)
     .withUser(user)
     .withEnvironment(env)
     .withExposedPorts(port)

@@ -115,6 +115,7 @@ describeUnless(inject('noImages') ?? undefined, 'the images', () => {
       expect(namesIn('service.npm.cdx.json')).toEqual(expect.arrayContaining(['fastify', 'pg']));
       expect(namesIn('service.npm.cdx.json')).not.toContain('vitest');
       expect(namesIn('runtime-2026.04.npm.cdx.json')).toEqual(expect.arrayContaining(['playwright-core']));
+      expect(read('agent.suite-tools.txt')).toMatch(/^npm \d[^]*^pnpm \d[^]*^yarn \d/m);
       expect(read('agent.debian.txt')).toMatch(/^chromium-headless-shell \d/m);
       expect(read('uptime-and-service.debian.txt')).toMatch(/^libc6 \d/m);
       expect(existsSync(join(folder, 'bin'))).toBe(false);

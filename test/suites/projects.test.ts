@@ -1,7 +1,9 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { findRuntimes } from '../../src/agent/runtimes/index.ts';
+import { INSTALLED_TOOLS } from '../../src/agent/suites/index.ts';
 import type { SuiteResult } from '../../src/checks/index.ts';
 import { startTestAgent, type TestAgent } from '../support/agent.ts';
 import { startFakeService, until, type FakeService } from '../support/fake-service.ts';
@@ -28,6 +30,8 @@ afterAll(async () => {
 });
 
 const MINUTES = 60_000;
+/** Of the servers of projects that have one, where they run without the agent. */
+const PORT = '4312';
 
 async function run(project: string, spec: SuiteSpec = {}): Promise<SuiteResult> {
   const job = await suiteJob(service, projectFolder(project), spec);
@@ -63,8 +67,8 @@ function verdictsIn(report: Reported): string[] {
 const verdictsOf = ({ tests }: SuiteResult): string[] =>
   tests.map(({ project, titlePath, status }) => `${project}: ${titlePath.at(-1)}: ${status}`).sort();
 
-/** `playwright test` in a copy of the project, by the Node that the agent used, without the agent. */
-function runDirectly(project: string, version: string, below: string, port: string): string[] {
+/** `playwright test` in a copy of the project, by the Node that the agent took for it, without the agent. */
+function runDirectly(project: string, { playwrightVersion, engine }: SuiteResult, below: string): string[] {
   using folder = temporaryFolder();
   cpSync(projectFolder(project), folder.path, { recursive: true });
   execFileSync('npm', ['install', '--no-package-lock', '--no-audit', '--no-fund', '--loglevel=error'], {
@@ -78,13 +82,14 @@ function runDirectly(project: string, version: string, below: string, port: stri
     join(data.path, 'suites'),
   ];
   const browsers = places
-    .flatMap((place) => [join(place, 'browsers', `${version}-machine`), join(place, 'browsers')])
+    .flatMap((place) => [join(place, 'browsers', `${playwrightVersion}-machine`), join(place, 'browsers')])
     .find((place) => hasBrowser(place, folder.path));
   spawnSync('npx', ['playwright', 'test', '--reporter=json'], {
     cwd,
     env: {
       ...process.env,
-      PORT: port,
+      PATH: [dirname(nodeOf(engine)), process.env['PATH']].join(':'),
+      PORT,
       PLAYWRIGHT_BROWSERS_PATH: browsers,
       PLAYWRIGHT_JSON_OUTPUT_NAME: report,
       PLAYWRIGHT_SKIP_VALIDATE_HOST_REQUIREMENTS: '1',
@@ -93,6 +98,19 @@ function runDirectly(project: string, version: string, below: string, port: stri
     timeout: 2 * MINUTES,
   });
   return verdictsIn(JSON.parse(readFileSync(report, 'utf8')) as Reported);
+}
+
+/** Bun leads the installation only: the tests are Node's, and any will do. */
+function nodeOf(engine: SuiteResult['engine']): string {
+  const places = [
+    ...findRuntimes().map(({ node, nodeVersion }) => ({ node, version: nodeVersion })),
+    ...[INSTALLED_TOOLS, join(data.path, 'suites/tools')].map((tools) => ({
+      node: join(tools, `node-${process.platform}-${process.arch}-${engine?.version}`, 'bin/node'),
+      version: engine?.version,
+    })),
+  ];
+  const found = places.find(({ node, version }) => version === engine?.version && existsSync(node));
+  return found?.node ?? process.execPath;
 }
 
 function hasBrowser(place: string, project: string): boolean {
@@ -125,6 +143,7 @@ const cases: Case[] = [
     spec: { workingDir: 'packages/e2e' },
     below: 'packages/e2e',
   },
+  { project: 'setup', manager: 'npm', playwright: '1.51.1' },
   { project: 'web', manager: 'npm', playwright: '1.65.1', spec: { testCommand: 'npm run e2e' } },
 ];
 
@@ -142,7 +161,7 @@ describe.skipIf(missing !== undefined)('projects', () => {
         expect(traces.length, titlePath.join(' › ')).toBeGreaterThan(0);
         expect(traces.every(({ artifact }) => artifact?.startsWith('artifact:traces/'))).toBe(true);
       }
-      expect(verdictsOf(first)).toEqual(runDirectly(project, playwright, below, '4312'));
+      expect(verdictsOf(first)).toEqual(runDirectly(project, first, below));
       const second = await run(project, spec);
       expect(second.install?.fromCache).toBe(true);
       expect(verdictsOf(second)).toEqual(verdictsOf(first));

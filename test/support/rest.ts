@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { SuiteResult } from '../../src/checks/index.ts';
 
 /** The REST interface as a client of an account sees it. */
 export interface Rest {
@@ -111,4 +112,25 @@ export async function resultsOf(rest: Rest, checkId: string): Promise<ResultEntr
     `/v2/check-results/${checkId}?resultType=ALL&limit=100`,
   );
   return page.entries;
+}
+
+/** Uploads the archive of a project. @returns its key, for `codeBundlePath` */
+export async function uploadBundle({ url }: Rest, archive: Buffer): Promise<string> {
+  const response = await fetch(`${url}/next/storage/upload-code-bundle`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${API_KEY}`, 'content-type': 'application/octet-stream' },
+    body: Uint8Array.from(archive),
+  });
+  if (!response.ok) throw new Error(`upload: ${response.status} ${await response.text()}`);
+  return ((await response.json()) as { key: string }).key;
+}
+
+/** Of a check that ran once or more: what its last run found. */
+export async function lastSuiteResult(rest: Rest, checkId: string): Promise<SuiteResult> {
+  const [last] = await resultsOf(rest, checkId);
+  const whole = await rest.call<{ playwrightCheckResult: SuiteResult }>(
+    'GET',
+    `/v1/check-results/${checkId}/${last!.id}`,
+  );
+  return whole.playwrightCheckResult;
 }

@@ -158,6 +158,7 @@ function handleOf(child: ChildProcess, program: ChildProgram, { marker, user }: 
     pid: child.pid,
     folder: program.folder,
     limits: program.limits,
+    nice: ROOMS[program.profile].nice,
     onExcess: (excess) => {
       exceeded.resolve(excess);
       // What cannot be killed is told to whoever ends the job.

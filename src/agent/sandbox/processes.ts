@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import type { Marker } from './marker.ts';
 
 /*
@@ -75,6 +75,18 @@ export function loadOf(pid: number): Load {
   const stat = procText(pid, 'stat') ?? '';
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return { ...schedulingOf(pid), cpuMs: (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) * TICK_MS };
+}
+
+/**
+ * Where sessions share the processors evenly among them, a priority counts within one only, and a session
+ * that a job makes begins with the usual one: browsers and commands have sessions of their own.
+ */
+export function standBackInSession(pid: number, nice: number): void {
+  try {
+    writeFileSync(`/proc/${pid}/autogroup`, String(nice));
+  } catch {
+    // Gone, or no such groups: a wish, no wall.
+  }
 }
 
 function procText(pid: number, file: string): string | undefined {

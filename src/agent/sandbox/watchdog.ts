@@ -1,7 +1,14 @@
 import type { JobLimits } from './child.ts';
 import { diskUse } from './disk-use.ts';
 import type { Marker } from './marker.ts';
-import { allPids, markerOfProcess, proportionalBytes, statusOf, type ProcessStatus } from './processes.ts';
+import {
+  allPids,
+  markerOfProcess,
+  proportionalBytes,
+  standBackInSession,
+  statusOf,
+  type ProcessStatus,
+} from './processes.ts';
 
 export type Excess = 'memory' | 'processes' | 'disk';
 
@@ -25,6 +32,8 @@ export interface WatchedJob {
   pid: number | undefined;
   folder: string | undefined;
   limits: JobLimits | undefined;
+  /** How far its sessions stand back for others; 0 leaves them. */
+  nice: number;
   onExcess: (excess: Excess) => void;
 }
 
@@ -37,6 +46,7 @@ export class Watch {
   readonly job: WatchedJob;
   #usage: Usage = { processes: 0, memoryBytes: 0, peakMemoryBytes: 0 };
   #pids: readonly number[] = [];
+  #stoodBack = new Set<number>();
   #excess: Excess | undefined;
   #nextWalkAt = 0;
   /** The rough measure at the time of the last exact one. */
@@ -70,10 +80,17 @@ export class Watch {
 
   look(processes: LivingProcess[]): void {
     this.#measure(processes);
+    this.#standBack();
     const { limits } = this.job;
     if (limits === undefined || this.#excess !== undefined) return;
     this.#excess = this.#excessOf(limits, processes);
     if (this.#excess !== undefined) this.job.onExcess(this.#excess);
+  }
+
+  #standBack(): void {
+    if (this.job.nice === 0) return;
+    for (const pid of this.#pids) if (!this.#stoodBack.has(pid)) standBackInSession(pid, this.job.nice);
+    this.#stoodBack = new Set(this.#pids);
   }
 
   #measure(processes: LivingProcess[]): void {

@@ -22,11 +22,6 @@ export interface Engine {
 /** Of each major the version that is fetched when none is at hand. */
 const NODES: Readonly<Record<number, string>> = { 22: '22.22.0', 24: '24.13.1', 26: '26.2.0' };
 const DEFAULT_NODE = 24;
-/**
- * Playwright 1.51 waits for ever for its own loader of modules under Node 24 and 26, now and then; 1.58 does
- * not. A project that says nothing, or leaves it open, gets the Node of its time.
- */
-const NODE_BEFORE = { playwright: 58, node: 22 } as const;
 const BUN = '1.3.8';
 const NAMED: Readonly<Record<string, number>> = {
   'lts/*': 24,
@@ -66,13 +61,12 @@ export class Engines {
   /** @throws ExecutorFault when it is not at hand and cannot be fetched */
   async choose(
     asked: { engine: 'node' | 'bun' | null; engineVersion: string | null },
-    { engine: said, playwrightVersion }: Pick<Project, 'engine' | 'playwrightVersion'>,
+    { engine: said }: Pick<Project, 'engine'>,
   ): Promise<Engine> {
     const name = asked.engine ?? said?.name ?? 'node';
     const isOwnWord = asked.engine !== null;
     const range = isOwnWord ? asked.engineVersion : (said?.range ?? null);
-    const usual = isOld(playwrightVersion) ? NODE_BEFORE.node : DEFAULT_NODE;
-    const node = await this.#node(majorsOf(name === 'node' ? range : null, usual));
+    const node = await this.#node(majorsOf(name === 'node' ? range : null));
     const note = isOwnWord || said === null ? null : `${said.saidBy} asks for ${said.name} ${said.range}`;
     if (name === 'node') return { ...node, note };
     const version = /^\d+\.\d+\.\d+$/.exec(range ?? '')?.[0] ?? BUN;
@@ -132,7 +126,7 @@ const hasHeaders = (node: string): boolean => existsSync(join(placeOf(node), 'in
  * The majors that fit, the most wanted first. A range is read as far as majors go; what is older than the
  * oldest gets the oldest, what is newer the newest.
  */
-export function majorsOf(range: string | null, usual = DEFAULT_NODE): number[] {
+export function majorsOf(range: string | null): number[] {
   const known = Object.keys(NODES).map(Number);
   const oldest = Math.min(...known);
   const newest = Math.max(...known);
@@ -140,7 +134,7 @@ export function majorsOf(range: string | null, usual = DEFAULT_NODE): number[] {
     .trim()
     .toLowerCase()
     .replace(/^v(?=\d)/, '');
-  if (text === '' || text === '*') return [usual];
+  if (text === '' || text === '*') return [DEFAULT_NODE];
   const named = NAMED[text];
   if (named !== undefined) return [named];
   const fits = (major: number): boolean =>
@@ -150,7 +144,7 @@ export function majorsOf(range: string | null, usual = DEFAULT_NODE): number[] {
         bounds.length > 0 && bounds.every(([, sign = '=', number]) => isWithin(major, sign, Number(number)))
       );
     });
-  const found = [usual, DEFAULT_NODE, ...known].filter((major) => fits(major));
+  const found = [DEFAULT_NODE, ...known].filter((major) => fits(major));
   if (found.length > 0) return [...new Set(found)];
   const first = Number(/\d+/.exec(text)?.[0] ?? DEFAULT_NODE);
   return [
@@ -163,19 +157,4 @@ function isWithin(major: number, sign: string, bound: number): boolean {
   if (sign === '<=') return major <= bound;
   if (sign === '<') return major < bound;
   return major === bound;
-}
-
-function isOld(playwrightVersion: string | null): boolean {
-  const [major, minor] = (playwrightVersion ?? '').split('.').map(Number);
-  return major === 1 && minor !== undefined && minor < NODE_BEFORE.playwright;
-}
-
-/** What to change where a project wants both; null where they get on with one another. */
-export function waitsForEver(playwrightVersion: string | null, engine: Engine | undefined): string | null {
-  const major = Number(engine?.version.split('.')[0]);
-  if (engine?.name !== 'node' || major <= NODE_BEFORE.node || !isOld(playwrightVersion)) return null;
-  return (
-    `Playwright ${playwrightVersion} may wait for ever under Node ${major}; use Playwright ` +
-    `1.${NODE_BEFORE.playwright} or newer, or Node ${NODE_BEFORE.node} (.nvmrc, or engineVersion of the check)`
-  );
 }

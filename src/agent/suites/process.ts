@@ -30,6 +30,15 @@ export function childText(name: keyof typeof texts): string {
   return text;
 }
 
+/** A module of ours in the other kind; as plain as the reporter is. @throws Error for one that is not */
+export function commonJsOf(text: string): string {
+  const converted = text
+    .replace(/^import (\{[^}]*\}) from ('[^']+');$/gm, 'const $1 = require($2);')
+    .replace(/^export default class/m, 'module.exports = class');
+  if (/^(import|export)\b/m.test(converted)) throw new Error('a module with more than plain imports');
+  return converted;
+}
+
 const HEAP_MB = 256;
 const MAX_LINE_CHARS = 4 * 1024 * 1024;
 /** Everything of the system that browsers and package managers read beyond the profile's. */

@@ -1,5 +1,13 @@
 import type { TryReport } from '../../checks/execute.ts';
-import type { SuiteError, SuiteResult, SuiteTest } from '../../checks/index.ts';
+import {
+  boundedError,
+  boundedTests,
+  boundedText,
+  MAX_SUITE_ERRORS,
+  type SuiteError,
+  type SuiteResult,
+  type SuiteTest,
+} from '../../checks/index.ts';
 import { ARTIFACT_PREFIX } from '../../contract/index.ts';
 import type { CollectedFile } from '../ports.ts';
 import type { Verdict } from './verdict.ts';
@@ -25,8 +33,6 @@ export const HTML_REPORT = 'html-report.zip';
 const MAX_REPORT_CHARS = 900_000;
 /** Of what is known of the tests. */
 const MAX_TESTS_CHARS = 400_000;
-const MAX_ERRORS = 100;
-const MAX_TEXT_CHARS = 4_000;
 const NETWORK =
   /\b(ECONNREFUSED|ECONNRESET|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|EPIPE|socket hang up)\b|net::ERR_/;
 
@@ -36,7 +42,7 @@ export function reportOf(
   files: readonly CollectedFile[],
 ): TryReport {
   const { loose: _loose, startTime, endTime, ...rest } = found;
-  const { tests, leftOut } = boundedTests(rest.tests);
+  const { tests, leftOut } = boundedTests(rest.tests, MAX_TESTS_CHARS);
   const errors = distinctErrors(found);
   const linkOf = ({ name }: CollectedFile): string => `${ARTIFACT_PREFIX}${name}`;
   const ofKind = (kind: CollectedFile['kind']): CollectedFile[] => files.filter((file) => file.kind === kind);
@@ -132,19 +138,7 @@ function distinctErrors({ tests, loose }: Found): SuiteResult['errors'] {
     const key = `${error.file ?? ''}:${error.line ?? ''} ${error.message}`;
     if (!distinct.has(key)) distinct.set(key, boundedError(error));
   }
-  return [...distinct.values()].slice(0, MAX_ERRORS);
-}
-
-const cut = (text: string): string =>
-  text.length > MAX_TEXT_CHARS ? `${text.slice(0, MAX_TEXT_CHARS)}…` : text;
-
-function boundedError<E extends SuiteError>(error: E): E {
-  return {
-    ...error,
-    message: cut(error.message),
-    ...(error.stack === undefined ? {} : { stack: cut(error.stack) }),
-    ...(error.snippet === undefined ? {} : { snippet: cut(error.snippet) }),
-  };
+  return [...distinct.values()].slice(0, MAX_SUITE_ERRORS);
 }
 
 function failuresOf({ error, tests }: SuiteResult, verdict: Verdict['verdict']): TryReport['errors'] {
@@ -156,39 +150,14 @@ function failuresOf({ error, tests }: SuiteResult, verdict: Verdict['verdict']):
       const [sentence = 'failed'] = (errors[0]?.message ?? '').split('\n');
       return failureOf('TEST_FAILED', `${titlePath.join(' › ')}: ${sentence}`);
     });
-  return [...first, ...ofTests].slice(0, MAX_ERRORS);
+  return [...first, ...ofTests].slice(0, MAX_SUITE_ERRORS);
 }
 
 const failureOf = (code: string, message: string): TryReport['errors'][number] => ({
   code,
-  message: cut(message),
+  message: boundedText(message),
   network: NETWORK.test(message),
 });
-
-/**
- * As much of the tests as a result has room for: steps go first, those of passed tests before others, then
- * errors beyond the first, then passed tests.
- */
-function boundedTests(all: readonly SuiteTest[]): { tests: SuiteTest[]; leftOut: number } {
-  let tests = all.map((test) => ({ ...test, errors: test.errors.slice(0, 10).map(boundedError) }));
-  const isLarge = (): boolean => JSON.stringify(tests).length > MAX_TESTS_CHARS;
-  const isFine = ({ status }: SuiteTest): boolean => status === 'passed' || status === 'skipped';
-  if (isLarge()) tests = tests.map((test) => (isFine(test) ? { ...test, steps: [] } : test));
-  if (isLarge()) tests = tests.map((test) => ({ ...test, steps: [] }));
-  if (isLarge()) {
-    tests = tests.map((test) => ({
-      ...test,
-      errors: test.errors
-        .slice(0, 1)
-        .map(({ message, ...place }) => ({ ...place, message: message.slice(0, 500), stack: '' })),
-      attachments: isFine(test) ? [] : test.attachments,
-    }));
-  }
-  const ordered = isLarge() ? [...tests.filter((test) => !isFine(test)), ...tests.filter(isFine)] : tests;
-  let room = MAX_TESTS_CHARS;
-  const kept = ordered.filter((test) => (room -= JSON.stringify(test).length + 1) >= 0);
-  return { tests: kept, leftOut: all.length - kept.length };
-}
 
 /** Drops the older half of the log until the report can be spooled. */
 function fitting(report: TryReport): TryReport {

@@ -41,6 +41,8 @@ export interface SuiteRoomOptions {
   dataDir: string;
   /** Memory that one job may take, bytes. */
   memoryBytes: number;
+  /** For tests: what a job may take besides. */
+  limits?: Partial<JobLimits>;
   /** The way to targets; null where suites may reach every one by themselves. */
   egress: Pick<EgressProxy, 'open'> | null;
   extraCaCerts: string | undefined;
@@ -160,6 +162,7 @@ export class SuiteRoom {
       processes: PROCESSES,
       diskBytes: DISK_BYTES,
       files: FILES,
+      ...this.#options.limits,
     };
     const into = this.#options.folderOf(resultIdOf(job));
     const run = new SuiteRun({ job, suite, folder, limits, services: this.#services, into });

@@ -24,6 +24,7 @@ export class RunLog {
   readonly #scrubber: Scrubber;
   readonly #words: (text: string) => string;
   #tail = '';
+  #bytes = 0;
 
   constructor({ job, scrubber, words, post }: RunLogOptions) {
     this.#scrubber = scrubber;
@@ -33,6 +34,7 @@ export class RunLog {
 
   print(level: 'info' | 'error', chunk: Buffer): void {
     this.#tail = (this.#tail + chunk.toString()).slice(-TAIL_CHARS);
+    this.#bytes += chunk.length;
     this.#kept.print(level, chunk);
     this.#live?.print(chunk);
   }
@@ -51,6 +53,11 @@ export class RunLog {
   /** What is printed from here on is another command's. */
   turnPage(): void {
     this.#tail = '';
+  }
+
+  /** By all commands together. */
+  get printedBytes(): number {
+    return this.#bytes;
   }
 
   /** The end of what the present command printed. */

@@ -9,7 +9,7 @@ import { giveAuthorities } from '../scripts/index.ts';
 import type { Suite } from './context.ts';
 import { commandEnvironment, processVariables, variablesOf } from './environment.ts';
 import { EventFile } from './events.ts';
-import { childText, SuiteProcess } from './process.ts';
+import { childText, commonJsOf, SuiteProcess } from './process.ts';
 import type { SuiteServices } from './services.ts';
 import { Tests } from './tests.ts';
 
@@ -22,7 +22,11 @@ interface SiteOptions {
   words: (text: string) => string;
 }
 
-const REPORTER = 'reporter.mjs';
+/**
+ * CommonJS, whatever the project is: from its own loader of modules Playwright 1.51 gets no reporter under
+ * Node 24 and later, and waits for it for ever.
+ */
+const REPORTER = 'reporter.cjs';
 const AUTHORITIES = 'authorities.pem';
 /** The project's own servers, which no proxy of the location knows. */
 const LOOPBACK = 'localhost,127.0.0.0/8,::1';
@@ -59,7 +63,7 @@ export class Site {
     const { job, folder, limits, services } = this.#options;
     await mkdir(join(folder, 'tmp'), { mode: 0o700 });
     await mkdir(join(folder, 'out'), { mode: 0o700 });
-    await writeFile(this.reporter, childText('reporter'));
+    await writeFile(this.reporter, commonJsOf(childText('reporter')));
     // Playwright and others look for one upwards, and give up at one that they may not read.
     await writeFile(join(folder, 'tsconfig.json'), '{}');
     await this.#takeAuthorities();

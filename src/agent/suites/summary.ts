@@ -81,6 +81,7 @@ async function verdictOf(
     status,
     ended: course.ended,
     printed: log.printed,
+    printedBytes: log.printedBytes,
     degraded,
     onlySoft,
     gate: site.gates.tests,

@@ -4,7 +4,6 @@ import { monoMs, sleep } from '../../kit/clock.ts';
 import * as answers from './answers.ts';
 import { testCommand } from './commands.ts';
 import type { RunContext } from './context.ts';
-import { waitsForEver } from './engines.ts';
 import { gateVariables } from './environment.ts';
 import { Stopped } from './patience.ts';
 import { SuiteProblem } from './problem.ts';
@@ -60,7 +59,7 @@ export async function runTests(
   const reading = new AbortController();
   const read = keepReading(context, reading.signal);
   try {
-    course.ended = await patience.within(ran, { ms, cut: () => overLimit(context, ms) });
+    course.ended = await patience.within(ran, { ms, cut: () => overLimit(ms) });
   } catch (error) {
     if (error instanceof Stopped) await stopTests(context, ran);
     throw error;
@@ -92,17 +91,12 @@ async function wrapConfig(context: RunContext, project: Project): Promise<string
   return path;
 }
 
-function overLimit({ site, course }: RunContext, ms: number): Cut {
-  const within = `within ${Math.round(ms / 1000)} s`;
-  const known = site.tests.hasBegun ? null : waitsForEver(course.playwrightVersion, course.engine);
-  return known === null
-    ? problem(
-        'test',
-        'TIME_LIMIT',
-        `the suite was not finished ${within}: raise timeoutSeconds (3600 at most), run fewer tests or split it into shards`,
-      )
-    : problem('test', 'TIME_LIMIT', `the suite had not begun its tests ${within}: ${known}`);
-}
+const overLimit = (ms: number): Cut =>
+  problem(
+    'test',
+    'TIME_LIMIT',
+    `the suite was not finished within ${Math.round(ms / 1000)} s: raise timeoutSeconds (3600 at most), run fewer tests or split it into shards`,
+  );
 
 /** As a Ctrl-C would, so that tests under way leave their traces; who does not end then is ended. */
 async function stopTests({ site }: RunContext, ran: Promise<unknown>): Promise<void> {

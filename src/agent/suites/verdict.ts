@@ -33,6 +33,8 @@ export interface Facts {
   ended: Ended | undefined;
   /** What the test command printed last. */
   printed: string;
+  /** Of everything that was printed. */
+  printedBytes: number;
   degraded: readonly string[];
   /** Every error of a failed test is of a soft assertion. */
   onlySoft: boolean;
@@ -101,6 +103,10 @@ export const tooBusy = (stage: Stage): Cut =>
       'more; run fewer checks beside it, or give the agent more processors',
   );
 
+const MB = 1024 * 1024;
+/** Far more than anybody reads, and less than what Playwright breaks down at. */
+const MUCH_PRINTED_BYTES = 100 * MB;
+const NO_ROOM = /Array buffer allocation failed|Invalid string length|heap out of memory/;
 const BROWSER_MISSING = /Executable doesn't exist at (\S+)/;
 
 function cutOf(facts: Facts): Cut | null {
@@ -111,6 +117,10 @@ function cutOf(facts: Facts): Cut | null {
     const name = /([a-z_]+)-\d+/.exec(missing)?.[1]?.replaceAll('_', '-') ?? 'a browser';
     const message = `the tests need ${name}, which was not asked for: add it to the check's browsers`;
     return problem('test', 'BROWSER_NOT_ASKED', message);
+  }
+  if (facts.printedBytes > MUCH_PRINTED_BYTES && [...texts, printed].some((text) => NO_ROOM.test(text))) {
+    const message = `the suite printed ${Math.round(facts.printedBytes / MB)} MB, which Playwright keeps in memory with its tests: print less`;
+    return problem('test', 'OUTPUT_LIMIT', message);
   }
   if (!hasBegun) return notBegun(ended, printed);
   const [first] = loose;
@@ -171,8 +181,6 @@ function notBegun(ended: Ended | undefined, printed: string): Cut {
       `\`playwright test\`${words === '' ? '' : ` (${lastLines(printed, 3)})`}`,
   );
 }
-
-const MB = 1024 * 1024;
 
 /** The process of the suite ended, or was ended, by itself. */
 export function earlyCut(stage: Stage, end: EarlyEnd, limits: JobLimits): Cut {

@@ -5,15 +5,22 @@ const MAX_JOBS = 200;
 
 const text = z.string().max(2000).nullable().optional();
 
+/** Lists show it with every session. */
+const MAX_METADATA_CHARS = 16_000;
+
 /** Where the tested code comes from, for whoever reads the session later. */
-const Metadata = z.looseObject({
-  environment: z.string().max(200).optional(),
-  repoUrl: text,
-  commitId: text,
-  commitOwner: text,
-  commitMessage: text,
-  branchName: text,
-});
+const Metadata = z
+  .looseObject({
+    environment: z.string().max(200).optional(),
+    repoUrl: text,
+    commitId: text,
+    commitOwner: text,
+    commitMessage: text,
+    branchName: text,
+  })
+  .refine((metadata) => JSON.stringify(metadata).length <= MAX_METADATA_CHARS, {
+    error: `must have at most ${MAX_METADATA_CHARS} characters as JSON`,
+  });
 export type Metadata = z.output<typeof Metadata>;
 
 export const withEnvironment = (
