@@ -82,7 +82,7 @@ test('each distinct error of a suite is one group, however many tests had it', a
   expect(result!['errorGroupIds']).toHaveLength(2);
   const groups = (await service.get<Entry[]>(`/v1/error-groups/checks/${checkId}`)).body;
   expect(groups.map(({ id }) => id).toSorted()).toEqual((result!['errorGroupIds'] as string[]).toSorted());
-  expect(groups.map((group) => group['cleanedErrorMessage']).toSorted()).toEqual([
+  expect(groups.map((group) => String(group['cleanedErrorMessage'])).toSorted()).toEqual([
     'expect(<n>).toBe(<n>)',
     'locator.click: Timeout <n>ms exceeded.',
   ]);
