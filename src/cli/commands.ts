@@ -115,6 +115,7 @@ failed, 2 when the file is wrong, 3 when this machine could not observe the targ
     name: 'pw-test',
     summary: 'runs the Playwright project of this folder on an agent, once',
     operands: ['[PLAYWRIGHT FLAGS…]'],
+    passesOnTo: 'Playwright',
     options: {
       location: {
         type: 'string',

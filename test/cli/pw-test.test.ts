@@ -380,6 +380,7 @@ describe('vedette pw-test', () => {
       ['--', '--config', '/etc/playwright.config.ts'],
       /--config must name a file in or below this folder/,
     ],
+    [SHOP, ['--grep', 'x'], /Unknown option '--grep'; flags of Playwright come behind --;/],
     [SHOP, ['--shards', '11'], /--shards="11": a whole number from 1 to 10 is allowed/],
     [SHOP, ['--env', 'A B'], /"A B" is no NAME=VALUE, nor a NAME/],
     [SHOP, ['--secret', 'NOT_SET'], /NOT_SET is not set here: set it, or say NOT_SET=VALUE/],
