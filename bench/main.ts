@@ -7,12 +7,14 @@ import { printRows, type Row } from './report.ts';
 import { benchScrub } from './scrub.ts';
 import { sizing } from './sizing.ts';
 import { soak } from './soak.ts';
+import { suitesLanes } from './suites-lanes.ts';
+import { suitesSoak } from './suites-soak.ts';
 import { missingPrograms, startTargets } from './targets.ts';
 import { benchDistortion, benchUptime, ProbeProcess } from './uptime.ts';
 
 /**
- * `npm run bench [part …]`: parts are uptime, distortion, queue, agent, scrub, artifacts, browser, and sizing and
- * soak, which run only when they are named. Both sides of a ratio are measured in the same run on the same machine; only
+ * `npm run bench [part …]`: parts are uptime, distortion, queue, agent, scrub, artifacts, browser, and sizing,
+ * soak, suites-soak and suites-lanes, which run only when they are named. Both sides of a ratio are measured in the same run on the same machine; only
  * ratios are comparable between machines.
  */
 const wanted = process.argv.slice(2);
@@ -28,6 +30,8 @@ if (runs('browser')) rows.push(...(await benchBrowser()));
 if (rows.length > 0) printRows(rows);
 if (wanted.includes('sizing')) await sizing();
 if (wanted.includes('soak') && !(await soak())) process.exitCode = 1;
+if (wanted.includes('suites-soak') && !(await suitesSoak())) process.exitCode = 1;
+if (wanted.includes('suites-lanes') && !(await suitesLanes())) process.exitCode = 1;
 
 async function benchProbes(): Promise<Row[]> {
   const missing = missingPrograms();

@@ -300,6 +300,7 @@ export class Agent {
 
   #renewAll(): void {
     this.#pool.renewAll();
+    this.#egress?.trust(this.#authorities.extra);
     this.#scripts.renewAll();
   }
 

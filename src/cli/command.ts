@@ -32,6 +32,8 @@ export interface Command {
   readonly summary: string;
   /** Names of the operands, all required but a last one in brackets: `[ID…]` is any number of them. */
   readonly operands: readonly string[];
+  /** The program that gets what stands behind `--`. */
+  readonly passesOnTo?: string;
   readonly options: Readonly<Record<string, Option>>;
   /** Shown below the options by `vedette help COMMAND`. */
   readonly details: string;
@@ -79,11 +81,9 @@ function withValue({ options }: Command, arg: string): string {
   return arg.startsWith('--') && bare !== undefined ? `${arg}=${bare}` : arg;
 }
 
-function badUsage(command: Command, problem: string): FatalError {
-  return new FatalError(
-    ExitCode.usage,
-    `${command.name}: ${problem}; 'vedette help ${command.name}' says more`,
-  );
+function badUsage({ name, passesOnTo }: Command, problem: string): FatalError {
+  const hint = passesOnTo === undefined ? '' : `; flags of ${passesOnTo} come behind --`;
+  return new FatalError(ExitCode.usage, `${name}: ${problem}${hint}; 'vedette help ${name}' says more`);
 }
 
 /** The synopsis: `vedette run [OPTIONS] FILE`. */

@@ -115,6 +115,7 @@ failed, 2 when the file is wrong, 3 when this machine could not observe the targ
     name: 'pw-test',
     summary: 'runs the Playwright project of this folder on an agent, once',
     operands: ['[PLAYWRIGHT FLAGS…]'],
+    passesOnTo: 'Playwright',
     options: {
       location: {
         type: 'string',
@@ -129,13 +130,13 @@ failed, 2 when the file is wrong, 3 when this machine could not observe the targ
       },
       env: {
         type: 'string',
-        value: 'NAME=VALUE',
+        value: 'NAME[=VALUE]',
         multiple: true,
-        meaning: 'variable of the tests; may be repeated',
+        meaning: 'variable of the tests; without a value as it is here; may be repeated',
       },
       secret: {
         type: 'string',
-        value: 'NAME=VALUE',
+        value: 'NAME[=VALUE]',
         multiple: true,
         meaning: 'the same, masked wherever it shows up',
       },

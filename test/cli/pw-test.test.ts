@@ -128,7 +128,7 @@ describe('vedette pw-test', () => {
       '--env',
       'A=b=c',
       '--secret',
-      'T=s',
+      'TOKEN',
       '--timeout',
       '60',
     ];
@@ -136,7 +136,7 @@ describe('vedette pw-test', () => {
       [...args, '--include', 'secret.*', '--', '-c', './playwright.config.ts', '--grep', "it's 1|2"],
       {
         cwd: folder,
-        env,
+        env: { ...env, TOKEN: 's' },
       },
     );
     const job = await agent.take();
@@ -150,7 +150,7 @@ describe('vedette pw-test', () => {
       cacheHash: expect.stringMatching(/^[0-9a-f]{64}$/) as string,
       environmentVariables: [
         { key: 'A', value: 'b=c', secret: false },
-        { key: 'T', value: 's', secret: true },
+        { key: 'TOKEN', value: 's', secret: true },
       ],
     });
     expect(await filesOf(job)).toEqual({
@@ -380,8 +380,10 @@ describe('vedette pw-test', () => {
       ['--', '--config', '/etc/playwright.config.ts'],
       /--config must name a file in or below this folder/,
     ],
+    [SHOP, ['--grep', 'x'], /Unknown option '--grep'; flags of Playwright come behind --;/],
     [SHOP, ['--shards', '11'], /--shards="11": a whole number from 1 to 10 is allowed/],
-    [SHOP, ['--env', 'A'], /"A" is no NAME=VALUE/],
+    [SHOP, ['--env', 'A B'], /"A B" is no NAME=VALUE, nor a NAME/],
+    [SHOP, ['--secret', 'NOT_SET'], /NOT_SET is not set here: set it, or say NOT_SET=VALUE/],
     [SHOP, ['--location', 'nowhere'], /runLocation: "nowhere" is neither a private location nor a region/],
   ] as const)('%j %j ends with 2 and one line', async (files, args, line) => {
     const { code, stderr } = await runVedette(['pw-test', ...args], { cwd: project(files), env });

@@ -99,6 +99,62 @@ describe.each(engines())('suites in parts on $name', (engine) => {
     expect((await world.sessionRow(sessionId)).status).toBe('PASSED');
   });
 
+  test('count once each: what comes twice, or after the whole, is kept apart', async () => {
+    const agent = await agentOf();
+    const { sessionId, whole, jobs } = await started(agent, suite(2));
+    const [first, second] = [jobs[0]!, jobs[1]!];
+    expect(await world.record('here', resultOf(first))).toEqual(['stored']);
+    expect(await world.record('here', resultOf(first, failed, { resultId: newId() }))).toEqual(['late']);
+    expect(await world.record('here', resultOf(second))).toEqual(['stored']);
+    const late = resultOf(second, failed, { resultId: newId() });
+    expect(await world.record('here', late)).toEqual(['late']);
+    expect(await world.record('there', resultOf(second, failed, { resultId: newId() }))).toEqual(['late']);
+    expect(await world.results(sessionId)).toMatchObject([
+      { id: wholeResultId(whole), has_failures: false, error_group_ids: [] },
+    ]);
+    expect((await world.sessionRow(sessionId)).status).toBe('PASSED');
+    const kept = await world.store.db
+      .selectFrom('result_late')
+      .select('id')
+      .where('session_id', '=', sessionId)
+      .execute();
+    expect(kept).toHaveLength(3);
+  });
+
+  test('that run again count as they were found first, whoever found it', async () => {
+    const [lost, other] = [await agentOf(), await agentOf()];
+    const { sessionId, jobs } = await started(lost, suite(2));
+    for (const { runId } of jobs) await world.elapse(runId, 400_000);
+    await world.sweep();
+    const again = await world.queue.claim(other, 'suite', 10);
+    await world.queue.accept(other.agentId, again);
+    expect(again.map(({ runId }) => runId)).toEqual(jobs.map(({ runId }) => runId));
+    expect(await world.record('here', resultOf(jobs[0]!))).toEqual(['stored']);
+    expect(await world.record('here', ...again.map((job) => resultOf(job, failed)))).toEqual([
+      'late',
+      'stored',
+    ]);
+    expect(await world.results(sessionId)).toMatchObject([{ has_failures: true }]);
+    expect(await world.record('here', resultOf(jobs[1]!))).toEqual(['late']);
+    expect(await world.results(sessionId)).toHaveLength(1);
+  });
+
+  test('end in one result when they are cancelled as the last of them arrives', async () => {
+    const agent = await agentOf();
+    for (let round = 0; round < 10; round++) {
+      const { sessionId, jobs } = await started(agent, suite(2));
+      await world.record('here', resultOf(jobs[0]!));
+      const isCancelled = round % 2 === 0;
+      await Promise.all([
+        world.queue.cancelSession(world.accountId, sessionId),
+        world.record('here', resultOf(jobs[1]!, { isCancelled })),
+      ]);
+      const results = await world.results(sessionId);
+      expect(results).toMatchObject([{ is_cancelled: isCancelled, has_errors: false }]);
+      expect((await world.sessionRow(sessionId)).status).toBe(isCancelled ? 'CANCELLED' : 'PASSED');
+    }
+  });
+
   test('that no agent could run end in time, without a result', async () => {
     const [{ sessionId } = { sessionId: '' }] = await world.queue.start([
       { ...suite(2), locations: ['nobody'] },

@@ -144,6 +144,7 @@ describe('a check of a suite', () => {
       '/v1/checks/playwright',
       checkBody('playwright', {
         codeBundlePath,
+        activated: false,
         locations: [],
         privateLocations: [here.slug],
         workingDir: './',

@@ -72,6 +72,9 @@ test('what one account has does not exist for another', async () => {
   const testResult = `${tests}/results/${String(over.results[0]!['sequenceId'])}`;
   const codeBundlePath = await service.bundle();
 
+  await service.post(`/v1/triggers/checks/${check.body.id}`);
+  await service.post(`/v1/triggers/check-groups/${group.body.id}`);
+
   for (const [method, path, body] of [
     ['GET', `/v1/checks/${check.body.id}`],
     ['PUT', `/v1/checks/${check.body.id}`, { name: 'stolen' }],
@@ -91,6 +94,15 @@ test('what one account has does not exist for another', async () => {
     ['GET', testResult],
     ['GET', `${testResult}/log`],
     ['GET', `${testResult}/assets`],
+    ['GET', `${tests.replace('/v1', '/next')}/link`],
+    ['GET', `${testResult.replace('/v1', '/next')}/links`],
+    ['POST', '/next/test-sessions/trigger', { name, runLocation: place.slug, checkId: [check.body.id] }],
+    ['GET', `/next/storage/download?key=${encodeURIComponent(codeBundlePath)}`],
+    ['GET', `/v1/triggers/checks/${check.body.id}`],
+    ['POST', `/v1/triggers/checks/${check.body.id}`],
+    ['DELETE', `/v1/triggers/checks/${check.body.id}`],
+    ['GET', `/v1/triggers/check-groups/${group.body.id}`],
+    ['POST', `/v1/triggers/check-groups/${group.body.id}`],
     ['GET', `/v1/test-session-error-groups/${over.errorGroupIds[0]!}`],
     ['PATCH', `/v1/test-session-error-groups/${over.errorGroupIds[0]!}`, { archiveForEver: true }],
     ['GET', `/v1/error-groups/checks/${check.body.id}`],
@@ -128,6 +140,7 @@ test('what one account has does not exist for another', async () => {
   ]) {
     expect((await asStranger('GET', path)).body).toEqual([]);
   }
+  expect((await service.get(`/v1/triggers/checks/${check.body.id}`)).status).toBe(200);
   const list = await asStranger('GET', '/v1/test-sessions');
   expect(list.body).toEqual({ length: 0, entries: [], nextId: null });
   const suite = await asStranger(

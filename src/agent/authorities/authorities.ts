@@ -45,6 +45,11 @@ export class Authorities {
     return this.#extra.length;
   }
 
+  /** What the file adds, as PEM. */
+  get extra(): readonly string[] {
+    return this.#extra;
+  }
+
   /**
    * Keeps copies for children in `folder`: a child that starts while the file is being replaced must not
    * trust less than the others.

@@ -28,6 +28,8 @@ export type ToEgress =
   | { t: 'close'; n: number }
   /** From now on the gate leads through this proxy, but to `direct`; null: directly. */
   | { t: 'lead'; n: number; proxyUrl: string | null; direct: string }
+  /** From now on these authorities count besides those of Node and of the machine, as PEM. */
+  | { t: 'trust'; authorities: readonly string[] }
   /** Ports of this machine that belong to the agent itself. */
   | { t: 'own-ports'; ports: readonly number[] };
 

@@ -1,4 +1,6 @@
 import { Socket } from 'node:net';
+import * as tls from 'node:tls';
+import { renewTls } from '../../checks/http-probe/index.ts';
 import { createResolver } from '../../checks/resolver/index.ts';
 import type { Resolver } from '../../checks/resolve.ts';
 import { parsePolicy } from '../../checks/target-policy/index.ts';
@@ -42,6 +44,13 @@ async function open(n: number, port: number, allowed: string): Promise<void> {
   }
 }
 
+/** Node read the file when it began, and it may have lost some since. */
+function trust(authorities: readonly string[]): void {
+  const own = [...tls.getCACertificates('bundled'), ...tls.getCACertificates('system')];
+  tls.setDefaultCACertificates([...own, ...authorities]);
+  renewTls();
+}
+
 function receive(message: ToEgress): void {
   switch (message.t) {
     case 'setup':
@@ -59,6 +68,9 @@ function receive(message: ToEgress): void {
     case 'lead':
       gates.get(message.n)?.lead(message.proxyUrl, message.direct);
       send({ t: 'led', n: message.n });
+      break;
+    case 'trust':
+      trust(message.authorities);
       break;
     case 'own-ports':
       agentPorts = message.ports;

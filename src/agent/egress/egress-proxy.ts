@@ -53,6 +53,8 @@ export class EgressProxy {
   readonly #gates = new Map<number, Gate>();
   readonly #stopped = new AbortController();
   #ownPorts: readonly number[] = [];
+  /** Undefined while they are those of the start. */
+  #authorities: readonly string[] | undefined;
   #child: Child | undefined;
   #send: Send | undefined;
   #running: Promise<void> | undefined;
@@ -86,6 +88,12 @@ export class EgressProxy {
   protect(ports: readonly number[]): void {
     this.#ownPorts = ports;
     this.#send?.({ t: 'own-ports', ports });
+  }
+
+  /** The file of authorities has changed: proxies of locations may have certificates of new ones. */
+  trust(authorities: readonly string[]): void {
+    this.#authorities = authorities;
+    this.#send?.({ t: 'trust', authorities });
   }
 
   /**
@@ -170,6 +178,7 @@ export class EgressProxy {
       onReady();
       this.#send = send;
       send({ t: 'own-ports', ports: this.#ownPorts });
+      if (this.#authorities !== undefined) send({ t: 'trust', authorities: this.#authorities });
       for (const { n, port, allowed, proxyUrl, direct } of this.#gates.values()) {
         send({ t: 'open', n, port, allowed });
         if (proxyUrl !== null) send({ t: 'lead', n, proxyUrl, direct });

@@ -1,3 +1,4 @@
+import { statfsSync } from 'node:fs';
 import type { JobLimits } from './child.ts';
 import { diskUse } from './disk-use.ts';
 import type { Marker } from './marker.ts';
@@ -21,8 +22,10 @@ export interface Usage {
 const LOOK_MS = 100;
 /** Looks between two that ask every process of the machine again: a number of a process may be used anew. */
 const FULL_LOOK_EVERY = 10;
-/** The walk over a folder takes at most this part of our time. */
-const WALK_SHARE = 0.05;
+/** The walk over a folder takes at most this part of our time: while its file system fills, and otherwise. */
+const WALK_SHARE = { filling: 0.05, calm: 0.005 };
+/** It fills when it lost so much since the last walk: of the limit, and files. */
+const NOTABLE_LOSS = { share: 0.05, bytes: 64 * 1024 * 1024, files: 2000 };
 /** The exact measure of memory is slow: taken again when the rough one grew by this much. */
 const NOTABLE_GROWTH = 1.05;
 
@@ -48,7 +51,11 @@ export class Watch {
   #pids: readonly number[] = [];
   #stoodBack = new Set<number>();
   #excess: Excess | undefined;
-  #nextWalkAt = 0;
+  #walk: { endedAt: number; tookMs: number; free: Free | undefined } = {
+    endedAt: 0,
+    tookMs: 0,
+    free: undefined,
+  };
   /** The rough measure at the time of the last exact one. */
   #measuredAt = 0;
 
@@ -61,7 +68,10 @@ export class Watch {
 
   /** As the last look found it; without limits, as it is now. */
   usage(): Usage {
-    if (this.job.limits === undefined) this.#measure(living(pidsOf([this]).get(this.job.marker)));
+    if (this.job.limits === undefined) {
+      forget();
+      this.#measure(living(pidsOf([this]).get(this.job.marker)));
+    }
     return { ...this.#usage };
   }
 
@@ -75,7 +85,7 @@ export class Watch {
     if (watches.size > 0) return;
     clearInterval(timer);
     timer = undefined;
-    strangers.clear();
+    forget();
   }
 
   look(processes: LivingProcess[]): void {
@@ -123,27 +133,62 @@ export class Watch {
 
   #diskIsOver(limits: JobLimits): boolean {
     const { folder } = this.job;
+    if (folder === undefined || !this.#isWalkDue(folder, limits)) return false;
+    const free = freeOf(folder);
     const begun = performance.now();
-    if (folder === undefined || begun < this.#nextWalkAt) return false;
     const used = diskUse(folder, limits.diskBytes, limits.files);
-    const ended = performance.now();
-    this.#nextWalkAt = ended + (ended - begun) / WALK_SHARE;
+    const endedAt = performance.now();
+    this.#walk = { endedAt, tookMs: endedAt - begun, free };
     return used > limits.diskBytes;
+  }
+
+  /** Others on the file system may hide what a job writes by what they remove, so it is walked when calm, too. */
+  #isWalkDue(folder: string, { diskBytes }: JobLimits): boolean {
+    const { endedAt, tookMs, free } = this.#walk;
+    const restedMs = performance.now() - endedAt;
+    if (restedMs < tookMs / WALK_SHARE.filling) return false;
+    if (restedMs >= tookMs / WALK_SHARE.calm) return true;
+    const now = freeOf(folder);
+    if (now === undefined || free === undefined) return true;
+    const notable = Math.min(NOTABLE_LOSS.bytes, diskBytes * NOTABLE_LOSS.share);
+    return free.bytes - now.bytes > notable || free.files - now.files > NOTABLE_LOSS.files;
+  }
+}
+
+interface Free {
+  bytes: number;
+  files: number;
+}
+
+/** Of the file system; undefined where it does not count its files. */
+function freeOf(folder: string): Free | undefined {
+  try {
+    const { bfree, bsize, files, ffree } = statfsSync(folder);
+    return files === 0 ? undefined : { bytes: bfree * bsize, files: ffree };
+  } catch {
+    return undefined;
   }
 }
 
 const watches = new Set<Watch>();
 let timer: NodeJS.Timeout | undefined;
 
-/** Processes of nobody's job. A process never changes its mark, so each is asked about it once. */
+/** A process never changes its mark, so each is asked about it once. */
+const marks = new Map<number, Marker>();
+/** Processes of nobody's job. */
 const strangers = new Set<number>();
 let looks = 0;
 
 /** One scan of the machine for all jobs. */
 function lookAtAll(): void {
-  if (++looks % FULL_LOOK_EVERY === 0) strangers.clear();
+  if (++looks % FULL_LOOK_EVERY === 0) forget();
   const pids = pidsOf(watches);
   for (const watch of watches) watch.look(living(pids.get(watch.job.marker)));
+}
+
+function forget(): void {
+  strangers.clear();
+  marks.clear();
 }
 
 function pidsOf(wanted: Iterable<Watch>): Map<Marker, number[]> {
@@ -151,9 +196,11 @@ function pidsOf(wanted: Iterable<Watch>): Map<Marker, number[]> {
   const firsts = new Set(Array.from(wanted, (watch) => watch.job.pid));
   for (const pid of allPids()) {
     if (strangers.has(pid)) continue;
-    const marker = markerOfProcess(pid);
+    const marker = marks.get(pid) ?? markerOfProcess(pid);
     if (marker === undefined && !firsts.has(pid)) strangers.add(pid);
-    if (marker !== undefined) found.get(marker)?.push(pid);
+    if (marker === undefined) continue;
+    marks.set(pid, marker);
+    found.get(marker)?.push(pid);
   }
   return found;
 }

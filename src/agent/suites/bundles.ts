@@ -26,7 +26,7 @@ export class Bundles {
   readonly #underWay = new Map<string, Promise<void>>();
 
   constructor(folder: string, maxBytes: number, source: BundleSource) {
-    this.#shelf = new Shelf(folder, maxBytes);
+    this.#shelf = new Shelf(folder, maxBytes, true);
     this.#source = source;
   }
 

@@ -11,14 +11,12 @@ const ENDING = '.tar';
  * run, and is the agent's own from then on: a job gets its content and never the file.
  */
 export class Dependencies {
-  readonly folder: string;
   readonly isOff: boolean;
   readonly #shelf: Shelf;
 
   constructor(folder: string, { isOff, maxBytes }: { isOff: boolean; maxBytes: number }) {
-    this.folder = folder;
     this.isOff = isOff;
-    this.#shelf = new Shelf(folder, maxBytes);
+    this.#shelf = new Shelf(folder, maxBytes, false);
   }
 
   prepare(): Promise<void> {

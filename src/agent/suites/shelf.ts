@@ -15,25 +15,27 @@ export async function makeReadable(folder: string): Promise<void> {
 }
 
 /**
- * Files by name, the longest unused of which make room for others. Jobs can read a file of which they are
- * told, and change none: they are the agent's own.
+ * Files by name, the longest unused of which make room for others. They are the agent's own: jobs can change
+ * none, and read one only where they are shown, and of which they are told.
  */
 export class Shelf {
   readonly #folder: string;
   readonly #maxBytes: number;
+  readonly #isShown: boolean;
   /** Files that a run uses now are not removed. */
   readonly #inUse = new Map<string, number>();
   #last = 0;
 
-  constructor(folder: string, maxBytes: number) {
+  constructor(folder: string, maxBytes: number, isShown: boolean) {
     this.#folder = folder;
     this.#maxBytes = maxBytes;
+    this.#isShown = isShown;
   }
 
   /** Makes the folder, and removes what was left unfinished. */
   async prepare(): Promise<void> {
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
-    letJobsPass(this.#folder);
+    if (this.#isShown) letJobsPass(this.#folder);
     for (const name of await readdir(this.#folder)) {
       if (name.includes(UNFINISHED)) await rm(join(this.#folder, name), { force: true });
     }
@@ -67,7 +69,7 @@ export class Shelf {
   /** Takes a file that is complete. */
   async put(name: string, from: string): Promise<void> {
     if (process.getuid?.() === 0) chownSync(from, 0, 0);
-    chmodSync(from, 0o444);
+    chmodSync(from, this.#isShown ? 0o444 : 0o400);
     await rename(from, join(this.#folder, name));
     await this.#makeRoom(name);
   }

@@ -12,7 +12,7 @@ import type { Project } from './protocol.ts';
 import { problem, type Cut } from './verdict.ts';
 
 /** Playwright gets so long to end its tests and to write its reports. */
-const STOP_MS = 5_000;
+const STOP_MS = 4_000;
 const READ_MS = 200;
 /** More than that on one machine wait for one another. */
 const MOST_WORKERS = 4;

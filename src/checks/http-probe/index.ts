@@ -9,4 +9,4 @@ export { filledAssertions, type HttpTarget, monitorOf } from './target.ts';
 export { probe, type ProbeRequest, type ProbeResponse, type ProbeResult } from './probe.ts';
 export { openTunnel, parseProxy, type Proxy, proxyUnreachable } from './proxy.ts';
 export { TargetFailure } from './failure.ts';
-export { secure, type Secured, warmTls } from './tls.ts';
+export { renewTls, secure, type Secured, warmTls } from './tls.ts';

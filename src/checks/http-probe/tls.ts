@@ -54,6 +54,11 @@ export function warmTls(): void {
   context();
 }
 
+/** The authorities of this process have changed. */
+export function renewTls(): void {
+  sharedContext = undefined;
+}
+
 /**
  * TLS over a connected socket. The certificate is judged here and not by OpenSSL during the handshake,
  * so that a bad one can be described.

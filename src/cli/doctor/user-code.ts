@@ -53,13 +53,14 @@ export const runtimes: Hop = {
       USER_CODE,
     );
   },
-  late: () =>
-    failed(
-      ExitCode.internal,
-      'the folder of the runtimes does not answer',
-      'Look at the disk of the installation',
-    ),
+  late: () => noFolder,
 };
+
+const noFolder = failed(
+  ExitCode.internal,
+  'the folder of the runtimes does not answer',
+  'Look at the disk of the installation',
+);
 
 /** What suites begin with where no registry answers. */
 export const suiteTools: Hop = {
@@ -77,7 +78,7 @@ export const suiteTools: Hop = {
       'Install them, where suites must do without a registry: vedette runtime install',
     );
   },
-  late: (site) => runtimes.late(site),
+  late: () => noFolder,
 };
 
 export const scripts: Hop = {

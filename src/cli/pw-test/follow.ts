@@ -29,7 +29,7 @@ export async function follow(
   };
   drain.addEventListener('abort', cancel, { once: true });
   if (drain.aborted) cancel();
-  const hint = setTimeout(() => console.log(`waiting for an agent at ${location} …`), HINT_MS);
+  const hint = setTimeout(() => console.log(`nothing from ${location} yet; waiting …`), HINT_MS);
   try {
     for (let after = 0; ;) {
       const page = await patiently(async () => client.log(session, after, kill), kill);

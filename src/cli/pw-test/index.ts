@@ -30,8 +30,9 @@ export async function pwTest(invocation: Invocation): Promise<ExitCode> {
   }
 }
 
-async function run({ operands, options, env, shutdown }: Invocation): Promise<ExitCode> {
-  const plan = readPlan(options, operands);
+async function run(invocation: Invocation): Promise<ExitCode> {
+  const { env, shutdown } = invocation;
+  const plan = readPlan(invocation);
   const folder = process.cwd();
   const project = await findProject(folder);
   const config = findConfig(folder, plan.configPath);

@@ -47,4 +47,5 @@ async function tooLarge(root: string, files: readonly string[]): Promise<FatalEr
   );
 }
 
-export const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(bytes < 1e6 ? 2 : 1)} MB`;
+export const megabytes = (bytes: number): string =>
+  bytes < 1e6 ? `${Math.ceil(bytes / 1000)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;

@@ -1,6 +1,6 @@
 import { isAbsolute, normalize } from 'node:path';
 import { ExitCode, FatalError } from '../../kit/errors.ts';
-import { integer, readSettings, setting } from '../../kit/settings.ts';
+import { integer, readSettings, setting, type Environment } from '../../kit/settings.ts';
 import type { Invocation, OptionValue } from '../command.ts';
 
 /** What the command line asks for. */
@@ -20,7 +20,7 @@ export interface Plan {
 }
 
 /** @throws FatalError with exit code 2 */
-export function readPlan(options: Invocation['options'], operands: readonly string[]): Plan {
+export function readPlan({ options, operands, env }: Pick<Invocation, 'options' | 'operands' | 'env'>): Plan {
   const { values } = readSettings(
     {
       timeoutSeconds: setting('--timeout', integer(1, 3600).optional(), { meaning: 'Limit of the tests.' }),
@@ -38,8 +38,8 @@ export function readPlan(options: Invocation['options'], operands: readonly stri
     refreshCache: options['refresh-cache'] === true,
     include: textsOf(options['include']),
     variables: [
-      ...textsOf(options['env']).map((text) => variable(text, false)),
-      ...textsOf(options['secret']).map((text) => variable(text, true)),
+      ...textsOf(options['env']).map((text) => variable(text, env, false)),
+      ...textsOf(options['secret']).map((text) => variable(text, env, true)),
     ],
     testCommand: ['npx playwright test', ...flags.map(quoted)].join(' '),
     configPath,
@@ -58,12 +58,13 @@ const textOf = (value: OptionValue): string | undefined => (typeof value === 'st
 const textsOf = (value: OptionValue): string[] =>
   Array.isArray(value) ? value.filter((each) => typeof each === 'string') : [];
 
-function variable(text: string, secret: boolean): Plan['variables'][number] {
-  const [, key, value] = /^([A-Za-z_]\w*)=(.*)$/s.exec(text) ?? [];
-  if (key === undefined || value === undefined) {
-    throw refused(`${JSON.stringify(text.split('=')[0])} is no NAME=VALUE`);
-  }
-  return { key, value, secret };
+/** A name alone has the value that it has here: what is typed may be read by others on this machine. */
+function variable(text: string, env: Environment, secret: boolean): Plan['variables'][number] {
+  const [, key, value] = /^([A-Za-z_]\w*)(?:=(.*))?$/s.exec(text) ?? [];
+  if (key === undefined) throw refused(`${JSON.stringify(text.split('=')[0])} is no NAME=VALUE, nor a NAME`);
+  const found = value ?? env[key];
+  if (found === undefined) throw refused(`${key} is not set here: set it, or say ${key}=VALUE`);
+  return { key, value: found, secret };
 }
 
 /** Flags of Playwright that make no sense where nobody looks, or that are ours to set, and what to do instead. */

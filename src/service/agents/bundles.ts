@@ -41,7 +41,8 @@ export class Bundles {
 
   async #send(holder: KeyHolder, sha256: string, reply: FastifyReply): Promise<FastifyReply> {
     const { store, blobs } = this.#door.house.context;
-    const row = await bundles.findBundleOfRun(store.db, holder, sha256);
+    const isName = /^[0-9a-f]{64}$/.test(sha256);
+    const row = isName ? await bundles.findBundleOfRun(store.db, holder, sha256) : undefined;
     const blob = row && bundleBlob(row);
     if (blob === undefined || !(await blobs.has(blob))) {
       return refuse(reply, 404, 'No run of this location needs an archive with this SHA-256.');

@@ -44,18 +44,18 @@ export async function storeBundle(caller: Caller, body: Readable): Promise<{ key
   underWay.set(blobs, uploads + 1);
   // Whoever reads it is told; before somebody does, a client that has gone is no reason to fall.
   body.once('error', () => undefined);
-  const timer = setTimeout(() => body.destroy(new Error('silent')), SILENCE_MS);
+  const silence = new Silence(body);
   const blobId = newId();
   try {
     await bundles.openUpload(caller.store.db, blobId);
-    const archive = await take(caller, blobId, body, timer).catch(async (error: unknown) => {
+    const archive = await take(caller, blobId, body, silence).catch(async (error: unknown) => {
       await drop(caller, blobId);
       if (body.errored === null || error instanceof Refusal) throw error;
       throw new Refusal('invalid', 'body: the upload stopped before its end', { cause: error });
     });
     return await keep(caller, { account_id: caller.accountId, blob_id: blobId, ...archive });
   } finally {
-    clearTimeout(timer);
+    silence.stop();
     underWay.set(blobs, underWay.get(blobs)! - 1);
   }
 }
@@ -79,19 +79,37 @@ export async function openBundle(caller: Caller, key: string): Promise<BundleByt
   return { size: row.size, sha256: row.sha256, read: (start, end) => caller.blobs.read(blob, start, end) };
 }
 
-async function take(
-  caller: Caller,
-  blobId: string,
-  body: Readable,
-  silence: NodeJS.Timeout,
-): Promise<Archive> {
+async function take(caller: Caller, blobId: string, body: Readable, silence: Silence): Promise<Archive> {
   const upload = new Upload(caller, blobId);
   // What is refused early is still answered: the request is not destroyed with the reading.
   for await (const chunk of body.iterator({ destroyOnReturn: false })) {
-    silence.refresh();
-    await upload.add(chunk as Buffer);
+    await silence.during(upload.add(chunk as Buffer));
   }
   return upload.end();
+}
+
+/** Ends a body of which nothing arrives for too long. It may be kept waiting by us, for as long as that takes. */
+class Silence {
+  readonly #timer: NodeJS.Timeout;
+  #isOurs = false;
+
+  constructor(body: Readable) {
+    this.#timer = setTimeout(() => {
+      if (this.#isOurs) this.#timer.refresh();
+      else body.destroy(new Error('silent'));
+    }, SILENCE_MS);
+  }
+
+  async during(work: Promise<void>): Promise<void> {
+    this.#isOurs = true;
+    await work;
+    this.#isOurs = false;
+    this.#timer.refresh();
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+  }
 }
 
 /** Of what the account has already the new bytes go, unless the old ones are lost. */
