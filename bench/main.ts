@@ -14,8 +14,9 @@ import { missingPrograms, startTargets } from './targets.ts';
 import { benchDistortion, benchUptime, ProbeProcess } from './uptime.ts';
 
 /**
- * `npm run bench [part …]`: parts are uptime, distortion, queue, agent, scrub, artifacts, browser, and sizing, soak
- * soak, suites, suites-soak and suites-lanes, which run only when they are named. Both sides of a ratio are measured in the same run on the same machine; only
+ * `npm run bench [part …]`: parts are uptime, distortion, queue, agent, scrub, artifacts, browser, and sizing,
+ * soak, suites, suites-soak and suites-lanes, which run only when they are named. Both sides of a ratio are
+ * measured in the same run on the same machine; only
  * ratios are comparable between machines.
  */
 const wanted = process.argv.slice(2);
