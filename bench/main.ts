@@ -5,6 +5,7 @@ import { benchBrowser } from './browser.ts';
 import { benchQueue } from './queue.ts';
 import { printRows, type Row } from './report.ts';
 import { benchScrub } from './scrub.ts';
+import { benchSuites } from './suites.ts';
 import { sizing } from './sizing.ts';
 import { soak } from './soak.ts';
 import { suitesLanes } from './suites-lanes.ts';
@@ -14,7 +15,8 @@ import { benchDistortion, benchUptime, ProbeProcess } from './uptime.ts';
 
 /**
  * `npm run bench [part …]`: parts are uptime, distortion, queue, agent, scrub, artifacts, browser, and sizing,
- * soak, suites-soak and suites-lanes, which run only when they are named. Both sides of a ratio are measured in the same run on the same machine; only
+ * soak, suites, suites-soak and suites-lanes, which run only when they are named. Both sides of a ratio are
+ * measured in the same run on the same machine; only
  * ratios are comparable between machines.
  */
 const wanted = process.argv.slice(2);
@@ -27,6 +29,7 @@ if (runs('agent')) rows.push(...(await benchAgent()));
 if (runs('scrub')) rows.push(...benchScrub());
 if (runs('artifacts')) rows.push(...(await benchArtifacts()));
 if (runs('browser')) rows.push(...(await benchBrowser()));
+if (wanted.includes('suites')) rows.push(...(await benchSuites()));
 if (rows.length > 0) printRows(rows);
 if (wanted.includes('sizing')) await sizing();
 if (wanted.includes('soak') && !(await soak())) process.exitCode = 1;

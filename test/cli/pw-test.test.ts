@@ -5,6 +5,7 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import { createGunzip } from 'node:zlib';
 import { Parser } from 'tar';
 import { createHash } from 'node:crypto';
@@ -236,6 +237,21 @@ describe('vedette pw-test', () => {
     for (const job of jobs) await agent.finish(job, cancelled);
     expect(await program.ended).toBe(1);
     expect(program.stdout()).toContain('CANCELLED');
+  });
+
+  test('does not wait for anything at a second Ctrl-C', async () => {
+    const program = vedette(['pw-test'], { cwd: project(SHOP), env });
+    const job = await agent.take();
+    await say(job, 'begun\n');
+    await expect.poll(program.stdout, { timeout: 10_000 }).toContain('begun\n');
+    program.child.kill('SIGINT');
+    await expect.poll(program.stdout, { timeout: 10_000 }).toContain('cancelling');
+    // Copies of one Ctrl-C, which come within moments of each other, are not a second one.
+    await delay(400);
+    program.child.kill('SIGINT');
+    expect(await program.ended).toBe(1);
+    expect(program.stdout()).not.toContain('CANCELLED');
+    await agent.finish(job, cancelled);
   });
 
   test('takes names as they are, what git does not know yet, and links inside', async () => {

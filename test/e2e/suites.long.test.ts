@@ -52,7 +52,10 @@ interface Tested {
   results: { sequenceId: string; isCancelled: boolean; status: string; resultType: string }[];
 }
 
-describe.skipIf(missing !== undefined)('suites, with a real service and real agents', () => {
+/** Of a test on a machine that has ten times as much to do. */
+const timeout = 300_000;
+
+describe.skipIf(missing !== undefined)('suites, with a real service and real agents', { timeout }, () => {
   const [engine] = engines();
   const folders = [temporaryFolder(), temporaryFolder()] as const;
   let service: ServiceProcess;

@@ -143,6 +143,29 @@ describe('/metrics', () => {
     await expect.poll(async () => gauge('vedette_location_agents', slug), { timeout: 5000 }).toBe(0);
   });
 
+  test('tells suites apart from what takes seconds, each part for itself', async () => {
+    const { id, slug, key } = await service.location();
+    const codeBundlePath = await service.bundle();
+    const here = { locations: [], privateLocations: [slug], activated: false };
+    const suite = checkBody('playwright', { codeBundlePath, ...here, shards: 2 });
+    const check = await service.post('/v1/checks/playwright', suite);
+    await service.post('/v2/check-sessions/trigger', { target: { checkId: check.body.id } });
+    await enqueue(slug, 1);
+    const suites = async (): Promise<(number | undefined)[]> => [
+      await gauge('vedette_location_suites_queued', slug),
+      await gauge('vedette_location_suites_in_flight', slug),
+      await gauge('vedette_location_queue_size', slug),
+    ];
+    await expect.poll(suites, { timeout: 5000 }).toEqual([2, 0, 3]);
+    expect((await series(id)).body.queueSize.at(-1)).toBe(3);
+    const agent = await startAgent(service.url, key, ['PLAYWRIGHT']);
+    const jobs = [await agent.take(), await agent.take()];
+    await expect.poll(suites, { timeout: 5000 }).toEqual([0, 2, 1]);
+    for (const job of jobs) await agent.finish(job);
+    await expect.poll(suites, { timeout: 5000 }).toEqual([0, 0, 1]);
+    agent.leave();
+  });
+
   test('counts what nobody took from zero on, by reason', async () => {
     const { slug } = await service.location();
     const name = `vedette_location_runs_expired_total{location="${slug}",reason="ALL_AGENTS_BUSY"} 0`;

@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { cpSync, existsSync, readFileSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, truncateSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { findRuntimes } from '../../src/agent/runtimes/index.ts';
@@ -172,6 +172,15 @@ describe.skipIf(missing !== undefined)('projects', () => {
   test('projects and tags choose tests', async () => {
     const one = await run('npm', { pwProjects: ['chromium'], pwTags: ['@smoke'] });
     expect(verdictsOf(one)).toEqual(['chromium: shows its heading @smoke: passed']);
+  });
+
+  test('dependencies that were kept and are damaged are installed again', async () => {
+    const kept = join(data.path, 'suites/dependencies');
+    for (const file of readdirSync(kept)) truncateSync(join(kept, file), 100_000);
+    const again = await run('npm', { pwTags: ['@smoke'] });
+    expect(again.error).toBeNull();
+    expect(again.install?.fromCache).toBe(false);
+    expect(again.jobLog.some(({ msg }) => msg.includes('installing again'))).toBe(true);
   });
 
   test('a part of a suite runs its tests and leaves a report that can be merged', async () => {

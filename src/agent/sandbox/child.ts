@@ -37,7 +37,7 @@ export interface ChildProgram {
   heapMb: number;
   /** The only TCP ports that it may connect to, and no datagrams then; absent: any. */
   tcpPorts?: readonly number[];
-  /** Of all its processes together; looked at every 100 ms. */
+  /** Of all its processes together; looked at every 100 to 300 ms. */
   limits?: JobLimits;
   /** Node's permission system on top; the profile decides when absent. */
   permission?: boolean;

@@ -20,8 +20,10 @@ export interface Usage {
 }
 
 const LOOK_MS = 100;
-/** Looks between two that ask every process of the machine again: a number of a process may be used anew. */
-const FULL_LOOK_EVERY = 10;
+/** Every so many looks while no job has taken half of what it may: no memory fills as fast as that. */
+const CALM_EVERY = 3;
+/** Looks between two that ask every process of the machine again, whatever is known of it. */
+const FULL_LOOK_EVERY = 100;
 /** The walk over a folder takes at most this part of our time: while its file system fills, and otherwise. */
 const WALK_SHARE = { filling: 0.05, calm: 0.005 };
 /** It fills when it lost so much since the last walk: of the limit, and files. */
@@ -44,7 +46,7 @@ interface LivingProcess extends ProcessStatus {
   pid: number;
 }
 
-/** Looks at a job every 100 ms and tells the first limit that it went over, once. */
+/** Looks at a job every 100 ms, or 300 while it is calm, and tells the first limit that it went over, once. */
 export class Watch {
   readonly job: WatchedJob;
   #usage: Usage = { processes: 0, memoryBytes: 0, peakMemoryBytes: 0 };
@@ -91,10 +93,27 @@ export class Watch {
   look(processes: LivingProcess[]): void {
     this.#measure(processes);
     this.#standBack();
+    this.#judge((limits) => this.#excessOf(limits, processes));
+  }
+
+  /** Costs next to nothing where the file system does not fill. */
+  lookAtDisk(): void {
+    this.#judge((limits) => (this.#diskIsOver(limits) ? 'disk' : undefined));
+  }
+
+  #judge(excessOf: (limits: JobLimits) => Excess | undefined): void {
     const { limits } = this.job;
     if (limits === undefined || this.#excess !== undefined) return;
-    this.#excess = this.#excessOf(limits, processes);
+    this.#excess = excessOf(limits);
     if (this.#excess !== undefined) this.job.onExcess(this.#excess);
+  }
+
+  /** Far from its limits, as the last look found it. */
+  get isCalm(): boolean {
+    const { limits } = this.job;
+    const { processes, memoryBytes } = this.#usage;
+    if (limits === undefined) return true;
+    return processes > 0 && processes < limits.processes / 2 && memoryBytes < limits.memoryBytes / 2;
   }
 
   #standBack(): void {
@@ -182,6 +201,10 @@ let looks = 0;
 /** One scan of the machine for all jobs. */
 function lookAtAll(): void {
   if (++looks % FULL_LOOK_EVERY === 0) forget();
+  if (looks % CALM_EVERY !== 0 && watches.values().every(({ isCalm }) => isCalm)) {
+    for (const watch of watches) watch.lookAtDisk();
+    return;
+  }
   const pids = pidsOf(watches);
   for (const watch of watches) watch.look(living(pids.get(watch.job.marker)));
 }
@@ -191,10 +214,19 @@ function forget(): void {
   marks.clear();
 }
 
+/** The number of a process that ended may be used anew. */
+function keepOnly(pids: readonly number[]): void {
+  const present = new Set(pids);
+  for (const pid of strangers) if (!present.has(pid)) strangers.delete(pid);
+  for (const pid of marks.keys()) if (!present.has(pid)) marks.delete(pid);
+}
+
 function pidsOf(wanted: Iterable<Watch>): Map<Marker, number[]> {
   const found = new Map<Marker, number[]>(Array.from(wanted, (watch) => [watch.job.marker, []]));
   const firsts = new Set(Array.from(wanted, (watch) => watch.job.pid));
-  for (const pid of allPids()) {
+  const pids = allPids();
+  keepOnly(pids);
+  for (const pid of pids) {
     if (strangers.has(pid)) continue;
     const marker = marks.get(pid) ?? markerOfProcess(pid);
     if (marker === undefined && !firsts.has(pid)) strangers.add(pid);

@@ -51,9 +51,10 @@ export async function installDependencies(
   if (!fromCache && !services.dependencies.isOff) await keep(context, key);
 }
 
-async function unpackKept({ services, site, patience }: RunContext, key: string): Promise<boolean> {
+async function unpackKept({ services, site, patience, log }: RunContext, key: string): Promise<boolean> {
   const kept = await services.dependencies.take(key);
   if (kept === undefined) return false;
+  log.turnPage();
   try {
     // What was installed for other projects is not to be seen from here.
     const archive = await site.give(kept, PACKED);
@@ -61,6 +62,12 @@ async function unpackKept({ services, site, patience }: RunContext, key: string)
     await patience.within(site.ask(question, z.unknown()));
     await rm(archive);
     return true;
+  } catch (error) {
+    if (!(error instanceof ExecutorFault || error instanceof SuiteProblem)) throw error;
+    if (saysFull(`${log.printed}\n${error.message}`)) throw fullDisk();
+    log.say('warn', `${error.message}; installing again`);
+    await services.dependencies.remove(key);
+    return false;
   } finally {
     services.dependencies.release(key);
   }
@@ -76,7 +83,6 @@ async function runInstall(context: RunContext, project: Project, path: string[])
     ...INSTALL_VARIABLES,
     ...context.course.engine?.variables,
     ...services.packageVariables,
-    ...context.course.engine?.variables,
     ...(await nativeWay(context, project)),
   });
   log.turnPage();
