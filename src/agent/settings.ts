@@ -101,7 +101,8 @@ export const agentSettings = {
       'Targets that no check may reach: CIDRs, addresses, host names and globs such as `*.internal.example`, each with `:port` if wanted. The metadata addresses of clouds are blocked anyway.',
   }),
   allowedTargets: setting('ALLOWED_TARGETS', targets('ALLOWED_TARGETS'), {
-    meaning: 'Exceptions from BLOCKED_TARGETS and from the metadata addresses, in the same form.',
+    meaning:
+      'With it checks reach only these targets, in the same form, and of them none that BLOCKED_TARGETS has. An entry for a metadata address opens it.',
   }),
   scriptEgress: setting('SCRIPT_EGRESS', word('proxy', 'open').default('proxy'), {
     default: 'proxy',
