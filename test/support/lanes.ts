@@ -93,7 +93,7 @@ async function runVitest(args: readonly string[]): Promise<Verdict> {
     const { ok } = await run(
       'node_modules/vitest/vitest.mjs',
       ['run', '-c', 'test/vitest.config.ts', ...reporters, ...args],
-      { TALLY_FILE: file, TMPDIR: folder },
+      { TALLY_FILE: file, TMPDIR: folder, NODE_COMPILE_CACHE: join(root, CACHE, 'compiled') },
     );
     return { ...(await readTally(file)), success: ok };
   } finally {
