@@ -13,8 +13,9 @@ const project = (name: string, include: string[], more: object = {}) => ({
 export default defineConfig({
   root: new URL('..', import.meta.url).pathname,
   test: {
-    // Most tests wait for something, so that three files at once pay even on two processors.
-    maxWorkers: Math.max(3, availableParallelism() - 1),
+    // Many tests wait for something, so that two files at once pay even on two processors. With a third one
+    // agents begin to say that the machine is too busy to judge.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
     projects: [
       // Far above what they need, since `npm run check` has the compiler and the linter run beside them.
       project('unit', ['src/**/*.test.ts'], { testTimeout: 20_000 }),

@@ -128,8 +128,8 @@ describe.concurrent.each([DEFAULT_RUNTIME, '2025.04'])('runtime %s', (runtimeId)
 
     test('names what was under way when the time of a test was up', async () => {
       const script = spec(`await test.step('waits', async () => {\nawait new Promise(() => {}); });`);
-      const { failures } = await run(script, { playwrightConfig: { timeout: 300 } });
-      expect(failures).toEqual(['SCRIPT_ERROR Test timeout of 300ms exceeded. (/script.js:3:12)']);
+      const { failures } = await run(script, { playwrightConfig: { timeout: 1_500 } });
+      expect(failures).toEqual(['SCRIPT_ERROR Test timeout of 1500ms exceeded. (/script.js:3:12)']);
     });
 
     test('that goes on for ever is timed out with what it has', async () => {

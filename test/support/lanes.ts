@@ -14,7 +14,7 @@ import type { Tally } from './tally.ts';
 const root = join(import.meta.dirname, '../..');
 const QUICK_PROJECTS = ['unit', 'arch', 'contract'];
 /** Images that are built and tried, a chart with every option, hostile code that takes the whole machine, … */
-const LONG_PROJECTS = ['image', 'helm', 'hostile', 'suites', 'long'];
+const LONG_PROJECTS = ['image', 'helm', 'hostile', 'suites', 'comparison', 'long'];
 const running = new Set<ReturnType<typeof spawn>>();
 const stop = new AbortController();
 
