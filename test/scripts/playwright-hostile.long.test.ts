@@ -8,7 +8,7 @@ import { lacksRuntime } from '../support/runtime-root.ts';
 
 const spec = (body: string): string =>
   `import { test } from '@playwright/test'; import fs from 'node:fs';\ntest('a', async () => {\n${body}\n});`;
-const LATE = 'TIMEOUT the script was not finished within 1 s';
+const LATE = 'TIMEOUT the script was not finished within 2.5 s';
 
 describeUnless(lacksRuntime(DEFAULT_RUNTIME), 'a script', () => {
   const { run } = usePlaywright();
@@ -19,7 +19,7 @@ describeUnless(lacksRuntime(DEFAULT_RUNTIME), 'a script', () => {
     ['awaits for ever', `console.log('x'); await new Promise(() => {});`, LATE],
     ['leaves a timer running', `console.log('x'); setInterval(() => {}, 100);`, LATE],
   ])('%s: ended when its time is up, with its log', async (_what, script, failure) => {
-    const { failures, log } = await run(script, { timeoutMs: 1_000 });
+    const { failures, log } = await run(script, { timeoutMs: 2_500 });
     expect(failures[0]).toBe(failure);
     expect(log).toEqual(['INFO x']);
   });
