@@ -20,6 +20,11 @@ export function allPids(): number[] {
     .filter((pid) => pid > 0);
 }
 
+/** All of them, those of other containers included; 0 where it is not told. */
+export function threadsOfMachine(): number {
+  return Number(/\/(\d+) /.exec(textOf('/proc/loadavg') ?? '')?.[1] ?? 0);
+}
+
 export interface ProcessStatus {
   /** Ended, and its parent has not asked about it yet. */
   zombie: boolean;
@@ -89,9 +94,11 @@ export function standBackInSession(pid: number, nice: number): void {
   }
 }
 
-function procText(pid: number, file: string): string | undefined {
+const procText = (pid: number, file: string): string | undefined => textOf(`/proc/${pid}/${file}`);
+
+function textOf(file: string): string | undefined {
   try {
-    return readFileSync(`/proc/${pid}/${file}`, 'latin1');
+    return readFileSync(file, 'latin1');
   } catch {
     return undefined;
   }

@@ -8,6 +8,7 @@ import {
   proportionalBytes,
   standBackInSession,
   statusOf,
+  threadsOfMachine,
   type ProcessStatus,
 } from './processes.ts';
 
@@ -22,6 +23,8 @@ export interface Usage {
 const LOOK_MS = 100;
 /** Every so many looks while no job has taken half of what it may: no memory fills as fast as that. */
 const CALM_EVERY = 3;
+/** Unless so many threads came since the last look: what multiplies may be gone again before the next. */
+const NOTABLE_THREADS = 32;
 /** Looks between two that ask every process of the machine again, whatever is known of it. */
 const FULL_LOOK_EVERY = 100;
 /** The walk over a folder takes at most this part of our time: while its file system fills, and otherwise. */
@@ -197,11 +200,15 @@ const marks = new Map<number, Marker>();
 /** Processes of nobody's job. */
 const strangers = new Set<number>();
 let looks = 0;
+let threads = 0;
 
 /** One scan of the machine for all jobs. */
 function lookAtAll(): void {
   if (++looks % FULL_LOOK_EVERY === 0) forget();
-  if (looks % CALM_EVERY !== 0 && watches.values().every(({ isCalm }) => isCalm)) {
+  const threadsBefore = threads;
+  threads = threadsOfMachine();
+  const isQuiet = threads - threadsBefore < NOTABLE_THREADS;
+  if (looks % CALM_EVERY !== 0 && isQuiet && watches.values().every(({ isCalm }) => isCalm)) {
     for (const watch of watches) watch.lookAtDisk();
     return;
   }
