@@ -1,6 +1,7 @@
 import { statfsSync } from 'node:fs';
 import type { JobLimits } from './child.ts';
 import { diskUse } from './disk-use.ts';
+import { reap } from './kernel.ts';
 import type { Marker } from './marker.ts';
 import {
   allPids,
@@ -45,7 +46,7 @@ export interface WatchedJob {
   onExcess: (excess: Excess) => void;
 }
 
-interface LivingProcess extends ProcessStatus {
+interface MarkedProcess extends ProcessStatus {
   pid: number;
 }
 
@@ -75,7 +76,7 @@ export class Watch {
   usage(): Usage {
     if (this.job.limits === undefined) {
       forget();
-      this.#measure(living(pidsOf([this]).get(this.job.marker)));
+      this.#measure(present(this.job, pidsOf([this])));
     }
     return { ...this.#usage };
   }
@@ -93,7 +94,7 @@ export class Watch {
     forget();
   }
 
-  look(processes: LivingProcess[]): void {
+  look(processes: MarkedProcess[]): void {
     this.#measure(processes);
     this.#standBack();
     this.#judge((limits) => this.#excessOf(limits, processes));
@@ -125,7 +126,7 @@ export class Watch {
     this.#stoodBack = new Set(this.#pids);
   }
 
-  #measure(processes: LivingProcess[]): void {
+  #measure(processes: MarkedProcess[]): void {
     const shared = Math.max(0, ...processes.map((each) => each.fileBytes));
     const memoryBytes = processes.reduce((sum, each) => sum + each.anonymousBytes, shared);
     this.#pids = processes.map(({ pid }) => pid);
@@ -133,7 +134,7 @@ export class Watch {
     this.#usage = { processes: processes.length, memoryBytes, peakMemoryBytes };
   }
 
-  #excessOf(limits: JobLimits, processes: LivingProcess[]): Excess | undefined {
+  #excessOf(limits: JobLimits, processes: MarkedProcess[]): Excess | undefined {
     if (processes.length > limits.processes) return 'processes';
     if (this.#usage.memoryBytes > limits.memoryBytes && this.#isReallyOver(limits, processes)) {
       return 'memory';
@@ -142,7 +143,7 @@ export class Watch {
   }
 
   /** The rough measure counts a page that two processes share twice. */
-  #isReallyOver(limits: JobLimits, processes: LivingProcess[]): boolean {
+  #isReallyOver(limits: JobLimits, processes: MarkedProcess[]): boolean {
     const rough = this.#usage.memoryBytes;
     if (rough < this.#measuredAt * NOTABLE_GROWTH) return false;
     this.#measuredAt = rough;
@@ -213,7 +214,7 @@ function lookAtAll(): void {
     return;
   }
   const pids = pidsOf(watches);
-  for (const watch of watches) watch.look(living(pids.get(watch.job.marker)));
+  for (const watch of watches) watch.look(present(watch.job, pids));
 }
 
 function forget(): void {
@@ -244,9 +245,16 @@ function pidsOf(wanted: Iterable<Watch>): Map<Marker, number[]> {
   return found;
 }
 
-function living(pids: readonly number[] = []): LivingProcess[] {
-  return pids.flatMap((pid) => {
+/**
+ * What takes up a place in the list of processes, the dead that nobody asked about included: a bomb in a
+ * container fills its list with them, and dies before its living ones were ever too many. Orphans that came
+ * to us, where we are the first process, are asked about on the way.
+ */
+function present({ marker, pid: first }: WatchedJob, pids: Map<Marker, number[]>): MarkedProcess[] {
+  return (pids.get(marker) ?? []).flatMap((pid) => {
     const status = statusOf(pid);
-    return status === undefined || status.zombie ? [] : [{ pid, ...status }];
+    if (status === undefined) return [];
+    if (status.zombie && status.parent === process.pid && pid !== first) reap(pid);
+    return [{ pid, ...status }];
   });
 }
