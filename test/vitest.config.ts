@@ -3,12 +3,7 @@ import { configDefaults, defineConfig } from 'vitest/config';
 
 /** Files that take a minute and more, which `npm test` leaves out. */
 const LONG = 'test/**/*.long.test.ts';
-
-/**
- * An agent that waits for processors says that it is too busy to judge, and that is right: what a test of
- * real processes asks of the machine, once more.
- */
-const ONCE_MORE = { retry: 1 };
+const COMPARISON = 'test/e2e/comparison-*.test.ts';
 
 const project = (name: string, include: string[], more: object = {}) => ({
   extends: true as const,
@@ -42,12 +37,10 @@ export default defineConfig({
         hookTimeout: 120_000,
       }),
       project('scripts', ['test/scripts/**/*.test.ts'], {
-        ...ONCE_MORE,
         testTimeout: 60_000,
         hookTimeout: 120_000,
       }),
       project('suites', ['test/suites/*.test.ts'], {
-        ...ONCE_MORE,
         fileParallelism: false,
         testTimeout: 300_000,
         hookTimeout: 300_000,
@@ -68,20 +61,18 @@ export default defineConfig({
         testTimeout: 180_000,
         hookTimeout: 120_000,
       }),
-      project('e2e', ['test/e2e/{faults,suites}*.test.ts'], {
-        ...ONCE_MORE,
+      project('e2e', ['test/e2e/**/*.test.ts'], {
+        exclude: [...configDefaults.exclude, LONG, COMPARISON],
         testTimeout: 120_000,
         hookTimeout: 120_000,
       }),
-      // A reference never says that the machine is too busy.
-      project('comparison', ['test/e2e/comparison-*.test.ts'], {
-        ...ONCE_MORE,
+      // A busy agent says that it is too busy to judge; the reference beside it never does.
+      project('comparison', [COMPARISON], {
         fileParallelism: false,
         testTimeout: 120_000,
         hookTimeout: 120_000,
       }),
       project('long', [LONG], {
-        ...ONCE_MORE,
         exclude: configDefaults.exclude,
         globalSetup: ['test/rest/template.ts'],
         testTimeout: 120_000,

@@ -370,7 +370,9 @@ describe('what cannot run here', () => {
     const { capabilities } = await own.service.heard('hello');
     expect(capabilities.checkTypes).toEqual(expect.arrayContaining(['BROWSER', 'MULTI_STEP']));
     const none = await own.service.heard('ready');
-    expect(none.freeByClass).toMatchObject({ script: 0, browser: 0 });
+    expect(none.freeByClass).toEqual({ script: 0, browser: 0, suite: expect.any(Number) });
+    // They bring what they run with.
+    expect(none.freeByClass!.suite).toBeGreaterThan(0);
     expect((await healthOf(own)).scripts.blocked).toMatch(
       /^no runtime is installed; `vedette runtime install`/,
     );
